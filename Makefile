@@ -1,0 +1,52 @@
+# Everything runs from a virtual environment that the first target makes. See `make help`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SUITE ?= spine
+SECONDS ?= 60
+SEED ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench fuzz clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+$(VENV)/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Headwater needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	@echo "installing into $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml $(VENV)/installed
+	@echo "installing what the tests need (PySpark is large: this takes a while once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/installed ## Run a small story in SQL and compare every view with its recomputation
+	@$(BIN)/python examples/shop/demo.py
+
+test: $(VENV)/installed-dev ## Run all tests
+	@$(BIN)/python -m tests.java
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+lint: $(VENV)/installed-dev ## Check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/installed-dev ## Put the code into its canonical form
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format --quiet .
+
+bench: $(VENV)/installed-dev ## Measure a suite against its baselines: make bench SUITE=spine
+	@$(BIN)/python -m benchmarks.run $(SUITE)
+
+fuzz: $(VENV)/installed-dev ## Compare random views with recomputation: make fuzz SECONDS=600 [SEED=n]
+	@$(BIN)/python -m tests.equivalence.fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+clean: ## Remove the virtual environment and caches
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache bench-results

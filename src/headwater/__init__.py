@@ -1,0 +1,62 @@
+"""Headwater keeps SQL views fresh while data streams in.
+
+    >>> import headwater as hw
+    >>> db = hw.connect()
+    >>> _ = db.execute("CREATE TABLE t (g STRING, x INT); CREATE VIEW v AS SELECT g, sum(x) AS s FROM t GROUP BY g")
+    >>> _ = db.insert("t", [{"g": "a", "x": 1}, {"g": "a", "x": 2}])
+    >>> db.query("SELECT * FROM v").to_pylist()
+    [{'g': 'a', 's': 3}]
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headwater.database import Database, EpochBuilder, Result
+from headwater.engine.engine import Clock, Epoch, wall_clock
+from headwater.errors import HeadwaterError, InternalError, NotSupported, Source, Span, UserError
+from headwater.plan.explain import Explanation
+from headwater.serve.remote import RemoteDatabase
+from headwater.store.warehouse import WarehouseInUse
+from headwater.version import VERSION
+
+__version__ = VERSION
+
+__all__ = [
+    "Database",
+    "Epoch",
+    "EpochBuilder",
+    "Explanation",
+    "HeadwaterError",
+    "InternalError",
+    "NotSupported",
+    "RemoteDatabase",
+    "Result",
+    "Source",
+    "Span",
+    "UserError",
+    "connect",
+]
+
+
+def connect(
+    path: str | Path = ":memory:", *, placement: str = "inline", clock: Clock | None = None
+) -> Database | RemoteDatabase:
+    """Open a warehouse, making it if there is none.
+
+    Args:
+        path: a folder, or `:memory:`.
+        placement: where programs run; only `inline`, in this process, exists so far.
+        clock: gives each epoch its time; the wall clock by default.
+
+    Returns:
+        The warehouse; or, while another process has it open, a connection to that process with the same methods.
+    """
+    if placement != "inline":
+        raise NotSupported(
+            "HW290", f"placement {placement!r} is not supported yet", hint="leave it out, or use placement='inline'"
+        )
+    try:
+        return Database(path, clock=clock or wall_clock)
+    except WarehouseInUse as busy:
+        return RemoteDatabase.connect(busy.folder, busy)

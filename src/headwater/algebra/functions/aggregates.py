@@ -1,0 +1,75 @@
+"""What turns the payload of a map into the value of an aggregate; made by the compiler only."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from headwater import types as t
+from headwater.algebra.functions.arithmetic import divide_decimal
+from headwater.algebra.functions.registry import Signature, define
+from headwater.algebra.functions.signatures import count_args, takes
+from headwater.algebra.scalars import Call, Scalar
+
+_five = takes(t.DOUBLE, t.BIGINT, t.BIGINT, t.BIGINT, t.BIGINT, result=t.DOUBLE)
+
+
+@define("sum_double", _five, internal=True)
+def sum_double(call: Call, total: float, n: int, nans: int, pinf: int, ninf: int) -> object:
+    """SUM of doubles from the total of the finite ones and how many were not finite."""
+    if n == 0:
+        return None
+    if nans > 0 or (pinf > 0 and ninf > 0):
+        return math.nan
+    if pinf > 0:
+        return math.inf
+    return -math.inf if ninf > 0 else total
+
+
+def _avg_decimal_signature(args: tuple[Scalar, ...]) -> Signature:
+    count_args(args, 3)
+    total, n, witness = (arg.type for arg in args)
+    if not isinstance(total, t.Decimal) or not isinstance(witness, t.Decimal) or n != t.BIGINT:
+        raise ValueError("takes a DECIMAL total, a BIGINT count and a NULL of the result's DECIMAL type")
+    return Signature((total, n, witness), witness)
+
+
+@define("avg_decimal", _avg_decimal_signature, strict=False, internal=True, raises=True)
+def avg_decimal(call: Call, total: Decimal | None, n: int | None, witness: object) -> object:
+    """AVG of decimals: total divided by count, rounded half up to the type of the third argument."""
+    if total is None or not n:
+        return None
+    return divide_decimal(total, Decimal(n), call.type)
+
+
+@define("avg_double", takes(t.DOUBLE, t.BIGINT, result=t.DOUBLE), internal=True)
+def avg_double(call: Call, total: float, n: int) -> object:
+    """AVG of doubles: total divided by count, NULL of none."""
+    return None if n == 0 else total / n
+
+
+_double_test = takes(t.DOUBLE, result=t.BOOLEAN)
+
+
+@define("is_finite", _double_test, strict=False, internal=True)
+def is_finite(call: Call, x: float | None) -> object:
+    """Whether a double is a number and not infinite; FALSE for NULL."""
+    return x is not None and math.isfinite(x)
+
+
+@define("is_positive_infinity", _double_test, strict=False, internal=True)
+def is_positive_infinity(call: Call, x: float | None) -> object:
+    """Whether a double is infinity; FALSE for NULL."""
+    return x == math.inf
+
+
+@define("is_negative_infinity", _double_test, strict=False, internal=True)
+def is_negative_infinity(call: Call, x: float | None) -> object:
+    """Whether a double is minus infinity; FALSE for NULL."""
+    return x == -math.inf
+
+
+@define("is_nan", _double_test, strict=False, internal=True)
+def is_nan(call: Call, x: float | None) -> object:
+    """Whether a double is not a number; FALSE for NULL."""
+    return x is not None and math.isnan(x)

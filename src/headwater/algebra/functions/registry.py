@@ -1,0 +1,105 @@
+"""What a scalar function is, and the table of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headwater import types as t
+from headwater.algebra.scalars import Call, Cast, Scalar
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Argument types after implicit casts, and the result's type."""
+
+    params: tuple[t.Type, ...]
+    result: t.Type
+
+
+Resolver = Callable[[tuple[Scalar, ...]], Signature]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A scalar function.
+
+    Attributes:
+        name: lower case; operators are spelt as in SQL (`+`, `<=`, `and`, `is null`).
+        resolve: from argument expressions to a signature; raises ValueError with a reason a user understands.
+            Arguments are expressions, not types, because some results depend on literals (`round(x, 2)`).
+        evaluate: `evaluate(call, *values)`; raises EvaluationError. When `lazy`, each value is a function of no
+            arguments, evaluated only if needed (AND, CASE, COALESCE).
+        strict: any NULL argument makes the result NULL, and `evaluate` never sees one.
+        lazy: see `evaluate`.
+        internal: made by the compiler only; a user cannot call it.
+        raises: some arguments make it raise EvaluationError, so it must not run where SQL would not run it.
+        summary: one line for the documentation, Spark's words not needed.
+    """
+
+    name: str
+    resolve: Resolver
+    evaluate: Callable[..., object]
+    strict: bool = True
+    lazy: bool = False
+    internal: bool = False
+    raises: bool = False
+    summary: str = ""
+
+
+REGISTRY: dict[str, Function] = {}
+
+
+def register(function: Function) -> Function:
+    """Add a function; its name must be new."""
+    if function.name in REGISTRY:
+        raise ValueError(f"{function.name} is registered twice")
+    REGISTRY[function.name] = function
+    return function
+
+
+def define(
+    names: str | tuple[str, ...],
+    resolve: Resolver,
+    *,
+    strict: bool = True,
+    lazy: bool = False,
+    internal: bool = False,
+    raises: bool = False,
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Register the decorated evaluator under one name or several; its docstring's first line is the summary."""
+
+    def decorate(evaluate: Callable[..., object]) -> Callable[..., object]:
+        summary = (evaluate.__doc__ or "").strip().split("\n")[0]
+        for name in (names,) if isinstance(names, str) else names:
+            register(Function(name, resolve, evaluate, strict, lazy, internal, raises, summary))
+        return evaluate
+
+    return decorate
+
+
+def resolve(name: str, args: tuple[Scalar, ...]) -> Signature:
+    """The signature of a call.
+
+    Raises:
+        ValueError: the arguments do not fit, with the reason.
+        KeyError: there is no such function.
+    """
+    return REGISTRY[name].resolve(args)
+
+
+def evaluate(call: Call, *values: object) -> object:
+    """One call over values that are already computed (or, for lazy functions, thunks of them)."""
+    return REGISTRY[call.function].evaluate(call, *values)
+
+
+def may_raise(scalar: Scalar) -> bool:
+    """Whether some row makes the expression raise, so that it has to stay behind the conditions that guard it."""
+    from headwater.algebra.functions.casts import cast_raises
+
+    for node in scalar.walk():
+        if isinstance(node, Call) and REGISTRY[node.function].raises:
+            return True
+        if isinstance(node, Cast) and not node.safe and cast_raises(node.arg.type, node.type):
+            return True
+    return False

@@ -1,0 +1,357 @@
+"""The algebra: nine immutable nodes over generalised multiset relations.
+
+A relation here is a map from rows to a signed multiplicity, so that a table, a change to it and a retraction are the
+same kind of thing (Ahmad, Kennedy, Koch, Nikolic, "DBToaster", section 3.1). Eight nodes are linear or multilinear in
+their inputs; `Present` alone is not, and a view is cut into blocks at it.
+
+`Sum` yields a *map*, `keys -> payload`: its payload columns add up when maps are united, where rows would only gain
+multiplicity. `Present` turns a map back into rows. No other node accepts a map.
+
+Every node derives its `schema`, and its constructor refuses an ill-formed tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from headwater import types as t
+from headwater.algebra.scalars import Column, Scalar
+
+Named = tuple[str, Scalar]
+
+
+class IllFormed(Exception):
+    """A tree that means nothing; always a defect of whoever built it."""
+
+
+class Version(Enum):
+    """Which state of a relation a `Scan` reads while a statement of an epoch runs."""
+
+    STORED = "stored"  #: what the store holds at that moment
+    DELTA = "delta"  #: what changes in this epoch
+    NEW = "new"  #: stored plus delta; only self-joins need it
+
+
+@dataclass(frozen=True)
+class Node:
+    """Base of all relational nodes."""
+
+    @property
+    def schema(self) -> t.Schema:
+        raise IllFormed(f"{type(self).__name__} has no schema")
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.schema)
+
+    def column(self, name: str) -> Column:
+        """The scalar that reads one of this node's columns."""
+        for field in self.schema:
+            if field.name == name:
+                return Column(name, field.type)
+        raise IllFormed(f"no column {name!r} in {self.column_names}")
+
+    def walk(self) -> Iterator[Node]:
+        """This node and everything below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @property
+    def relations(self) -> frozenset[str]:
+        """Names of all relations it scans."""
+        return frozenset(node.relation for node in self.walk() if isinstance(node, Scan))
+
+    def __str__(self) -> str:
+        from headwater.algebra.text import node_text
+
+        return node_text(self)
+
+
+@dataclass(frozen=True)
+class Scan(Node):
+    """A relation under an alias: column `c` of the relation is column `alias.c` of the scan.
+
+    Attributes:
+        since: rows that arrived in or before this epoch are not seen. A view over a stream begins with what was
+            retained when the view was created.
+    """
+
+    relation: str
+    alias: str
+    fields: t.Schema
+    version: Version = Version.STORED
+    since: int = 0
+
+    @property
+    def schema(self) -> t.Schema:
+        return tuple(replace(f, name=f"{self.alias}.{f.name}") for f in self.fields)
+
+
+@dataclass(frozen=True)
+class Values(Node):
+    """Constant rows."""
+
+    fields: t.Schema
+    rows: tuple[tuple[object, ...], ...]
+
+    def __post_init__(self) -> None:
+        _distinct(f.name for f in self.fields)
+        if any(len(row) != len(self.fields) for row in self.rows):
+            raise IllFormed("a row of Values has another width than its schema")
+
+    @property
+    def schema(self) -> t.Schema:
+        return self.fields
+
+
+@dataclass(frozen=True)
+class Filter(Node):
+    """Rows for which the predicate is TRUE."""
+
+    input: Node
+    predicate: Scalar
+
+    def __post_init__(self) -> None:
+        _rows(self.input)
+        _boolean(self.predicate)
+        _resolves(self.predicate, self.input)
+
+    @property
+    def schema(self) -> t.Schema:
+        return self.input.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Project(Node):
+    """New columns computed from each row; multiplicities of rows that become equal add up."""
+
+    input: Node
+    columns: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        _rows(self.input)
+        _distinct(name for name, _ in self.columns)
+        for _, scalar in self.columns:
+            _resolves(scalar, self.input)
+
+    @property
+    def schema(self) -> t.Schema:
+        known = {f.name: f.nullable for f in self.input.schema}
+        return tuple(
+            t.Field(name, scalar.type, known[scalar.name] if isinstance(scalar, Column) else True)
+            for name, scalar in self.columns
+        )
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Join(Node):
+    """All pairs for which the condition is TRUE; multiplicities multiply."""
+
+    left: Node
+    right: Node
+    condition: Scalar
+
+    def __post_init__(self) -> None:
+        _rows(self.left)
+        _rows(self.right)
+        _boolean(self.condition)
+        _distinct(self.column_names)
+        _resolves(self.condition, self.left, self.right)
+
+    @property
+    def schema(self) -> t.Schema:
+        return self.left.schema + self.right.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Union(Node):
+    """UNION ALL: multiplicities add. Inputs have equal column names and types."""
+
+    inputs: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) < 2:
+            raise IllFormed("a union has at least two inputs")
+        first = [(f.name, f.type) for f in self.inputs[0].schema]
+        for other in self.inputs:
+            if [(f.name, f.type) for f in other.schema] != first:
+                raise IllFormed("inputs of a union differ in their columns")
+            if isinstance(other, Sum) != isinstance(self.inputs[0], Sum):
+                raise IllFormed("a union of maps and rows")
+
+    @property
+    def schema(self) -> t.Schema:
+        return self.inputs[0].schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.inputs
+
+
+@dataclass(frozen=True)
+class Negate(Node):
+    """Every multiplicity with the opposite sign."""
+
+    input: Node
+
+    def __post_init__(self) -> None:
+        _rows(self.input)
+
+    @property
+    def schema(self) -> t.Schema:
+        return self.input.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+COUNT = "#count"
+
+
+@dataclass(frozen=True)
+class Sum(Node):
+    """A map from group keys to payload: the number of rows, and sums of terms.
+
+    A term is never NULL. Its total is exact for exact terms: BOOLEAN counts the TRUEs in a BIGINT, integers and
+    decimals add up in DECIMAL(38, scale), DOUBLE in DOUBLE.
+    """
+
+    input: Node
+    keys: tuple[Named, ...]
+    terms: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        _rows(self.input)
+        _distinct([name for name, _ in self.keys] + [COUNT] + [name for name, _ in self.terms])
+        for _, scalar in self.keys + self.terms:
+            _resolves(scalar, self.input)
+        for _, term in self.terms:
+            total_type(term.type)
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.keys)
+
+    @property
+    def payload(self) -> t.Schema:
+        totals = tuple(t.Field(name, total_type(term.type), False) for name, term in self.terms)
+        return (t.Field(COUNT, t.BIGINT, False), *totals)
+
+    @property
+    def schema(self) -> t.Schema:
+        return tuple(t.Field(name, key.type) for name, key in self.keys) + self.payload
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+def total_type(term: t.Type) -> t.Type:
+    """The type in which terms of a type add up."""
+    match term:
+        case t.Boolean():
+            return t.BIGINT
+        case t.Integer():
+            return t.Decimal(t.MAX_PRECISION, 0)
+        case t.Decimal(_, scale):
+            return t.Decimal(t.MAX_PRECISION, scale)
+        case t.Double():
+            return t.DOUBLE
+    raise IllFormed(f"terms of type {term} do not add up")
+
+
+@dataclass(frozen=True)
+class Present(Node):
+    """Rows of a map: one for each key whose count is positive and for which `having` is TRUE.
+
+    A map without keys has exactly one row, also over nothing. Outputs are computed from keys and payload.
+    """
+
+    input: Node
+    outputs: tuple[Named, ...]
+    having: Scalar
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.input, Sum):
+            raise IllFormed("only a map can be presented")
+        _distinct(name for name, _ in self.outputs)
+        _boolean(self.having)
+        for scalar in (*(s for _, s in self.outputs), self.having):
+            _resolves(scalar, self.input)
+
+    @property
+    def sums(self) -> Sum:
+        assert isinstance(self.input, Sum)
+        return self.input
+
+    @property
+    def schema(self) -> t.Schema:
+        return tuple(t.Field(name, scalar.type) for name, scalar in self.outputs)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+def rebuild(node: Node, children: tuple[Node, ...]) -> Node:
+    """The node over other children; the same object when they are the same."""
+    if all(new is old for new, old in zip(children, node.children, strict=True)):
+        return node
+    match node:
+        case Filter() | Project() | Negate() | Sum() | Present():
+            return replace(node, input=children[0])
+        case Join():
+            return replace(node, left=children[0], right=children[1])
+        case Union():
+            return Union(children)
+    raise IllFormed(f"{type(node).__name__} has no children")
+
+
+def transform(node: Node, rewrite: Callable[[Node], Node]) -> Node:
+    """Rewrite bottom-up; the same object comes back when nothing changed."""
+    return rewrite(rebuild(node, tuple(transform(child, rewrite) for child in node.children)))
+
+
+def _rows(node: Node) -> None:
+    if isinstance(node, Sum) or (isinstance(node, Union) and isinstance(node.inputs[0], Sum)):
+        raise IllFormed("a map where rows are expected: put Present above Sum")
+
+
+def _boolean(scalar: Scalar) -> None:
+    if scalar.type != t.BOOLEAN:
+        raise IllFormed(f"a condition of type {scalar.type}")
+
+
+def _distinct(names: Iterator[str] | list[str] | tuple[str, ...]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise IllFormed(f"two columns named {name!r}")
+        seen.add(name)
+
+
+def _resolves(scalar: Scalar, *inputs: Node) -> None:
+    known = {field.name: field.type for node in inputs for field in node.schema}
+    for part in scalar.walk():
+        if isinstance(part, Column) and known.get(part.name) != part.type:
+            raise IllFormed(f"column {part.name!r} ({part.type}) is not among {known}")

@@ -1,0 +1,166 @@
+"""Scalar expressions: immutable, typed, and already free of implicit conversions.
+
+There are four nodes. Everything that computes is a `Call` of a function in `headwater.algebra.functions`, operators
+and CASE included; what a function means, which arguments it takes and which type it returns is said there, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from headwater import types as t
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """Base of all scalar expressions; every node has a `type`."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def type(self) -> t.Type: ...
+
+    @property
+    def children(self) -> tuple[Scalar, ...]:
+        return ()
+
+    def walk(self) -> Iterator[Scalar]:
+        """This node and everything below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of the columns it reads."""
+        return frozenset(node.name for node in self.walk() if isinstance(node, Column))
+
+    def __str__(self) -> str:
+        from headwater.algebra.text import scalar_text
+
+        return scalar_text(self)
+
+
+@dataclass(frozen=True)
+class Column(Scalar):
+    """A column of the input."""
+
+    name: str
+    type: t.Type
+
+
+@dataclass(frozen=True)
+class Literal(Scalar):
+    """A constant; `value` is None for NULL, else a Python value of the type (see `headwater.types`)."""
+
+    value: object
+    type: t.Type
+
+
+@dataclass(frozen=True)
+class Cast(Scalar):
+    """CAST, or TRY_CAST when `safe`."""
+
+    arg: Scalar
+    type: t.Type
+    safe: bool = False
+
+    @property
+    def children(self) -> tuple[Scalar, ...]:
+        return (self.arg,)
+
+
+@dataclass(frozen=True)
+class Call(Scalar):
+    """A function applied to arguments of exactly the types its signature asks for.
+
+    Use `call` to build one: it inserts the casts. The constructor refuses a call that does not fit.
+    """
+
+    function: str
+    args: tuple[Scalar, ...]
+    type: t.Type = field(init=False)
+
+    def __post_init__(self) -> None:
+        from headwater.algebra.functions import resolve
+
+        signature = resolve(self.function, self.args)
+        given = tuple(arg.type for arg in self.args)
+        if given != signature.params:
+            raise TypeError(
+                f"{self.function} takes ({', '.join(map(str, signature.params))}), not ({', '.join(map(str, given))})"
+            )
+        object.__setattr__(self, "type", signature.result)
+
+    @property
+    def children(self) -> tuple[Scalar, ...]:
+        return self.args
+
+
+def call(function: str, *args: Scalar) -> Call:
+    """A call with the implicit casts of Spark's ANSI mode made explicit.
+
+    Raises:
+        ValueError: no signature of the function accepts these arguments; the text says why.
+    """
+    from headwater.algebra.functions import resolve
+
+    signature = resolve(function, args)
+    return Call(function, tuple(cast(arg, to) for arg, to in zip(args, signature.params, strict=True)))
+
+
+def cast(arg: Scalar, to: t.Type) -> Scalar:
+    """The argument in another type; itself where nothing changes, a literal where NULL is recast."""
+    if arg.type == to:
+        return arg
+    if isinstance(arg, Literal) and arg.value is None:
+        return Literal(None, to)
+    return Cast(arg, to)
+
+
+TRUE = Literal(True, t.BOOLEAN)
+FALSE = Literal(False, t.BOOLEAN)
+
+
+def conjunction(parts: list[Scalar]) -> Scalar:
+    """AND of all parts; TRUE of none."""
+    kept = [part for part in parts if part != TRUE]
+    if not kept:
+        return TRUE
+    out = kept[0]
+    for part in kept[1:]:
+        out = call("and", out, part)
+    return out
+
+
+def conjuncts(scalar: Scalar) -> list[Scalar]:
+    """The parts of a conjunction, TRUE left out."""
+    if isinstance(scalar, Call) and scalar.function == "and":
+        return [part for arg in scalar.args for part in conjuncts(arg)]
+    return [] if scalar == TRUE else [scalar]
+
+
+def transform(scalar: Scalar, rewrite: Callable[[Scalar], Scalar | None]) -> Scalar:
+    """Replace top-down: where `rewrite` returns a node it stands, else the children are visited.
+
+    The same object comes back when nothing changed.
+    """
+    found = rewrite(scalar)
+    if found is not None:
+        return found
+    match scalar:
+        case Cast(arg=arg):
+            inner = transform(arg, rewrite)
+            return scalar if inner is arg else replace(scalar, arg=inner)
+        case Call(function=function, args=args):
+            inner_args = tuple(transform(arg, rewrite) for arg in args)
+            same = all(new is old for new, old in zip(inner_args, args, strict=True))
+            return scalar if same else Call(function, inner_args)
+    return scalar
+
+
+def substitute(scalar: Scalar, values: Mapping[str, Scalar]) -> Scalar:
+    """Columns replaced by expressions; columns not named stay."""
+    return transform(scalar, lambda node: values.get(node.name) if isinstance(node, Column) else None)

@@ -1,0 +1,31 @@
+"""Rewrites that make a tree smaller and leave its meaning alone; one to a module.
+
+Each is a pure function from node to node. None changes the names or types of the tree's columns, and `simplify` holds
+them to that after every step.
+"""
+
+from __future__ import annotations
+
+from headwater.algebra.nodes import IllFormed, Node
+from headwater.algebra.simplify.fold_constants import fold_constants
+from headwater.algebra.simplify.merge_filters import merge_filters
+from headwater.algebra.simplify.merge_projects import merge_projects
+from headwater.algebra.simplify.pushdown_predicates import pushdown_predicates
+
+REWRITES = (
+    fold_constants,  # first: what is constant cannot fail, so more predicates can move
+    merge_filters,
+    merge_projects,  # before predicates move: they are then rewritten through one projection instead of many
+    pushdown_predicates,
+    merge_projects,  # predicates that moved out of the way leave projections side by side
+)
+
+
+def simplify(node: Node) -> Node:
+    """The tree after all rewrites."""
+    for rewrite in REWRITES:
+        after = rewrite(node)
+        if [(f.name, f.type) for f in after.schema] != [(f.name, f.type) for f in node.schema]:
+            raise IllFormed(f"{rewrite.__name__} changed the columns of\n{node}\nto those of\n{after}")
+        node = after
+    return node

@@ -1,0 +1,43 @@
+"""Compute what is constant: `DATE '1998-12-01' - INTERVAL 90 DAYS`, and the casts of literals."""
+
+from __future__ import annotations
+
+from headwater.algebra.functions.errors import EvaluationError
+from headwater.algebra.functions.evaluate import evaluate_scalar
+from headwater.algebra.nodes import Node, transform
+from headwater.algebra.scalars import Call, Cast, Literal, Scalar
+from headwater.algebra.simplify.scalars_of import map_scalars
+
+
+def fold_constants(node: Node) -> Node:
+    """The tree with constant scalars computed."""
+    return transform(node, lambda one: map_scalars(one, fold))
+
+
+def fold(scalar: Scalar) -> Scalar:
+    """The scalar with its constant parts computed; what would raise stays, to raise when a row asks for it."""
+    match scalar:
+        case Cast(arg=arg, type=to, safe=safe):
+            inner = fold(arg)
+            after: Scalar = scalar if inner is arg else Cast(inner, to, safe)
+        case Call(function=function, args=args):
+            after = _rebuilt(scalar, function, tuple(fold(arg) for arg in args))
+        case _:
+            return scalar
+    if not after.children or not all(isinstance(child, Literal) for child in after.children):
+        return after
+    try:
+        return Literal(evaluate_scalar(after, {}), after.type)
+    except EvaluationError:
+        return after
+
+
+def _rebuilt(call: Call, function: str, args: tuple[Scalar, ...]) -> Call:
+    if all(new is old for new, old in zip(args, call.args, strict=True)):
+        return call
+    # Some functions look at whether an argument is a literal; folding must not change what they return.
+    try:
+        after = Call(function, args)
+    except (TypeError, ValueError):
+        return call
+    return after if after.type == call.type else call

@@ -1,0 +1,161 @@
+"""Nodes and scalars as text: the language of fixtures, logs, EXPLAIN and the catalogue.
+
+`headwater.algebra.read` parses it back. A tree prints like this:
+
+    present[o.custkey := g1, revenue := total](
+      sum[g1 := o.custkey; total := l.price](
+        join[l.orderkey = o.orderkey](
+          delta orders as o,
+          lineitem as l)))
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import re
+
+from headwater import types as t
+from headwater.algebra.nodes import (
+    Filter,
+    Join,
+    Named,
+    Negate,
+    Node,
+    Present,
+    Project,
+    Scan,
+    Sum,
+    Union,
+    Values,
+    Version,
+)
+from headwater.algebra.scalars import TRUE, Call, Cast, Column, Literal, Scalar
+
+#: Binding power of what is written between its operands; higher binds tighter.
+INFIX = {"or": 1, "and": 2}
+INFIX |= dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), 4)
+INFIX |= {"+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
+NOT_POWER = 3
+POSTFIX = {"is null": 4, "is not null": 4}
+_ATOM = 9
+
+#: Words that cannot be a bare name.
+WORDS = frozenset(
+    {"and", "or", "not", "is", "null", "true", "false", "as", "cast", "try_cast", "since", "delta", "new"}
+)
+_NAME = re.compile(r"[A-Za-z_#][A-Za-z0-9_#$]*(\.[A-Za-z_#][A-Za-z0-9_#$]*)*")
+
+
+def name_text(name: str) -> str:
+    """A name, in backticks unless it is plain."""
+    if _NAME.fullmatch(name) and not WORDS & set(name.lower().split(".")):
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal_text(value: object, of: t.Type) -> str:
+    """A constant: bare where the bare form has this type, else `{TYPE 'text'}`."""
+    if value is None:
+        return f"{{{of} null}}"
+    match of:
+        case t.Boolean():
+            return "true" if value else "false"
+        case t.Integer(32) if isinstance(value, int) and value >= 0:
+            return str(value)
+        case t.Integer(64) if isinstance(value, int) and value >= 0:
+            return f"{value}L"
+        case t.String() if isinstance(value, str):
+            return quote(value)
+    return f"{{{of} {quote(json.dumps(to_json(value), ensure_ascii=False))}}}"
+
+
+def quote(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
+
+
+def to_json(value: object) -> object:
+    """A value as JSON that `read.from_json` turns back, given its type."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return repr(value)
+        case decimal.Decimal():
+            return str(value)
+        case bytes():
+            return value.hex()
+        case dt.datetime() | dt.date():
+            return value.isoformat()
+        case tuple() | list():
+            return [to_json(item) for item in value]
+    raise TypeError(f"no literal for {type(value).__name__}")
+
+
+def scalar_text(scalar: Scalar, power: int = 0) -> str:
+    """A scalar; in parentheses when the surroundings bind tighter than it does."""
+    match scalar:
+        case Column(name=name):
+            return name_text(name)
+        case Literal(value=value, type=of):
+            return literal_text(value, of)
+        case Cast(arg=arg, type=to, safe=safe):
+            return f"{'try_cast' if safe else 'cast'}({scalar_text(arg)} as {to})"
+        case Call(function=function, args=(left, right)) if function in INFIX:
+            mine = INFIX[function]
+            # Comparisons do not chain, so both their sides are parenthesised when they are comparisons themselves.
+            left_power = mine + 1 if mine == INFIX["="] else mine
+            text = f"{scalar_text(left, left_power)} {function} {scalar_text(right, mine + 1)}"
+            return f"({text})" if mine < power else text
+        case Call(function=function, args=(arg,)) if function in POSTFIX:
+            text = f"{scalar_text(arg, POSTFIX[function] + 1)} {function}"
+            return f"({text})" if POSTFIX[function] < power else text
+        case Call(function="not", args=(arg,)):
+            text = f"not {scalar_text(arg, NOT_POWER)}"
+            return f"({text})" if power > NOT_POWER else text
+        case Call(function=function, args=args):
+            return f"{name_text(function)}({', '.join(scalar_text(arg) for arg in args)})"
+    raise TypeError(f"no text for {type(scalar).__name__}")
+
+
+def _named(items: tuple[Named, ...]) -> str:
+    return ", ".join(f"{name_text(name)} := {scalar_text(scalar)}" for name, scalar in items)
+
+
+def _head(node: Node) -> str:
+    match node:
+        case Filter(predicate=predicate):
+            return f"filter[{predicate}]"
+        case Project(columns=columns):
+            return f"project[{_named(columns)}]"
+        case Join(condition=condition):
+            return "join" if condition == TRUE else f"join[{condition}]"
+        case Union():
+            return "union"
+        case Negate():
+            return "negate"
+        case Sum(keys=keys, terms=terms):
+            return f"sum[{_named(keys)}; {_named(terms)}]"
+        case Present(outputs=outputs, having=having):
+            tail = "" if having == TRUE else f"; {having}"
+            return f"present[{_named(outputs)}{tail}]"
+    raise TypeError(f"no text for {type(node).__name__}")
+
+
+def node_text(node: Node, indent: int = 0) -> str:
+    """A tree, one node a line."""
+    lead = "  " * indent
+    match node:
+        case Scan(relation=relation, alias=alias, version=version, since=since):
+            which = "" if version is Version.STORED else f"{version.value} "
+            after = f" since {since}" if since else ""
+            return f"{lead}{which}{name_text(relation)} as {name_text(alias)}{after}"
+        case Values(fields=fields, rows=rows):
+            columns = ", ".join(f"{name_text(f.name)} {f.type}" for f in fields)
+            body = ", ".join(
+                "(" + ", ".join(literal_text(v, f.type) for v, f in zip(row, fields, strict=True)) + ")" for row in rows
+            )
+            return f"{lead}values[{columns}]({body})"
+    inner = ",\n".join(node_text(child, indent + 1) for child in node.children)
+    return f"{lead}{_head(node)}(\n{inner})"

@@ -1,0 +1,48 @@
+"""`headwater explain`: how a view is kept fresh, or how a query would be."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from typing import Any
+
+from headwater.cli.target import find_target
+
+_EXAMPLES = """\
+examples:
+  headwater explain revenue
+  headwater explain "SELECT customer, sum(amount) FROM orders GROUP BY customer" --warehouse shop
+  headwater explain revenue --format json
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "explain",
+        help="show how a view is kept fresh, or how a query would be",
+        description="Show the maintenance program of a view, or the one a query would get as a view.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[common],
+    )
+    parser.add_argument("what", metavar="VIEW|SQL", help="a view's name, or a query")
+    parser.add_argument(
+        "--warehouse",
+        metavar="WAREHOUSE",
+        help="the warehouse's folder or a project's; default: the project in the current folder, else ./warehouse",
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="for people or for programs")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out."""
+    with contextlib.closing(find_target(args.warehouse).open_existing()) as database:
+        explanation = database.explain(args.what)
+    if args.format == "json":
+        print(json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2))
+    else:
+        print(explanation)
+    return 0

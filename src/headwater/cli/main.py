@@ -1,0 +1,112 @@
+"""The `headwater` command: what it is called with, and how it ends.
+
+Exit codes: 0 done, 1 your mistake or not supported, 2 wrong usage, 3 our bug, 130 Ctrl-C, 141 nobody reads the output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from headwater.cli import check, explain, sql, status
+from headwater.cli.report import debugging, report
+from headwater.errors import HeadwaterError, InternalError
+from headwater.serve.wire import package_version, unexpected
+
+EXIT_USER = 1
+EXIT_USAGE = 2
+EXIT_BUG = 3
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+_EXAMPLES = """\
+examples:
+  headwater sql                         open ./warehouse, or the project's, and type SQL
+  headwater sql shop -f shop.sql        run a file
+  headwater sql shop -c "SELECT * FROM revenue" --format json
+  headwater explain revenue             how a view is kept fresh
+  headwater status                      what is in the warehouse
+  headwater check                       compile a project's files without running them
+
+exit codes: 0 done, 1 your mistake or not supported, 2 wrong usage, 3 a bug of Headwater, 130 Ctrl-C
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    # SUPPRESS: without it the command's own default would undo an option given before the command.
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--debug",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="show the traceback of an error that is our bug (as HEADWATER_DEBUG=1 does)",
+    )
+    parser = argparse.ArgumentParser(
+        prog="headwater",
+        description="Headwater keeps SQL views fresh while data streams in.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[common],
+    )
+    parser.add_argument("--version", action="version", version=f"headwater {package_version()}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    for module in (sql, explain, status, check):
+        module.add_parser(commands, common)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code and never raises."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that is not in UTF-8 is no reason to fail
+    args = argparse.Namespace()
+    try:
+        try:
+            code = _run(argv, args)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _silence()
+        return EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except HeadwaterError as error:
+        return _report(error, args)
+    except Exception as error:
+        return _report(unexpected(error), args)
+    return code
+
+
+def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
+    parser = build_parser()
+    try:
+        parser.parse_args(argv, args)
+    except SystemExit as end:  # --help, --version and wrong usage
+        return end.code if isinstance(end.code, int) else EXIT_USAGE
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return EXIT_USAGE
+    code: int = args.run(args)
+    return code
+
+
+def _report(error: HeadwaterError, args: argparse.Namespace) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        report(error, debugging(args), as_json=getattr(args, "format", None) in ("json", "jsonl"))
+    return EXIT_BUG if isinstance(error, InternalError) else EXIT_USER
+
+
+def _silence() -> None:
+    """Nobody reads the output any more: let the interpreter's last flush go nowhere instead of complaining."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

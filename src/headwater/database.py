@@ -1,0 +1,287 @@
+"""`Database`: what `headwater.connect` returns. It turns statements into work for the engine."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+
+from headwater.algebra.nodes import Node
+from headwater.emit.duckdb import Emitter
+from headwater.engine import definitions
+from headwater.engine.arrow_types import to_storage
+from headwater.engine.consolidate import Consolidator
+from headwater.engine.engine import Clock, Engine, Epoch, wall_clock
+from headwater.engine.ingest import rows_to_arrow
+from headwater.engine.operations import (
+    DeleteKeys,
+    DeleteRows,
+    InsertRows,
+    Operation,
+    UpsertRows,
+    check_target,
+)
+from headwater.engine.writer import Writer
+from headwater.errors import HeadwaterError, UserError
+from headwater.plan.explain import Explanation
+from headwater.serve.query import run_query
+from headwater.serve.socket import Server
+from headwater.sql.lower import lower_answer
+from headwater.sql.parse import parse
+from headwater.sql.scope import RelationInfo
+from headwater.sql.statements import Query, Statement
+from headwater.store.catalog import Kind, Relation
+from headwater.store.warehouse import Warehouse
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a statement did.
+
+    Attributes:
+        statement: its kind, such as `CREATE VIEW` or `SELECT`.
+        message: one line for people.
+        table: rows, for statements that answer with rows.
+        text: prose, for EXPLAIN.
+        epoch: the epoch it committed, if it changed data.
+        seconds: how long it took.
+    """
+
+    statement: str
+    message: str
+    table: pa.Table | None = None
+    text: str | None = None
+    epoch: int | None = None
+    seconds: float = 0.0
+
+
+class EpochBuilder:
+    """Operations on one or more relations that take effect together; see `Database.epoch`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.operations: list[Operation] = []
+        self.committed: Epoch | None = None
+
+    def insert(self, relation: str, rows: object) -> None:
+        """Add rows."""
+        target = self._target(relation, "insert")
+        self.operations.append(InsertRows(target.name, self._rows(target, rows)))
+
+    def delete(self, relation: str, rows: object) -> None:
+        """Take rows away; each must be there as often as it is named."""
+        target = self._target(relation, "delete")
+        self.operations.append(DeleteRows(target.name, self._rows(target, rows)))
+
+    def upsert(self, relation: str, rows: object) -> None:
+        """Add rows of a keyed table, in place of those with the same key."""
+        target = self._target(relation, "upsert", needs_key=True)
+        self.operations.append(UpsertRows(target.name, self._rows(target, rows)))
+
+    def delete_keys(self, relation: str, keys: object) -> None:
+        """Take away the rows with these keys: dicts or tuples of the key columns, or bare values of a single one."""
+        target = self._target(relation, "delete by key", needs_key=True)
+        fields = tuple(next(f for f in target.fields if f.name == name) for name in target.key)
+        if isinstance(keys, list | tuple) and len(fields) == 1:
+            keys = [key if isinstance(key, dict | tuple | list) else (key,) for key in keys]
+        table = rows_to_arrow(keys, fields, relation=target.name)
+        self.operations.append(DeleteKeys(target.name, to_storage(table, fields)))
+
+    def _target(self, relation: str, operation: str, needs_key: bool = False) -> Relation:
+        return check_target(self._database.engine.catalog, relation, operation, needs_key)
+
+    def _rows(self, target: Relation, rows: object) -> pa.Table:
+        return to_storage(rows_to_arrow(rows, target.fields, relation=target.name), target.fields)
+
+
+class Database:
+    """An open warehouse.
+
+    Safe to use from many threads: writers queue up and small inserts share epochs; readers never wait for writers.
+    """
+
+    def __init__(self, path: str | Path = ":memory:", *, clock: Clock = wall_clock) -> None:
+        self.warehouse = Warehouse(path)
+        try:
+            self.engine = Engine(self.warehouse, clock)
+            self.writer = Writer(self.engine)
+            self.consolidator = Consolidator(self.engine)
+            self._server = Server(self, self.warehouse.folder) if self.warehouse.folder else None
+        except BaseException:
+            self.warehouse.close()
+            raise
+        # Runs at `close`, or when the interpreter ends without one: threads must not outlive the connection.
+        self._shut = weakref.finalize(self, _shut, self._server, self.writer, self.consolidator, self.engine)
+
+    # -- changing ----------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def epoch(self) -> Iterator[EpochBuilder]:
+        """Collect operations and apply them as one epoch when the block ends; an exception inside drops them.
+
+        with db.epoch() as e:
+            e.insert("orders", rows)
+            e.delete("lines", old_rows)
+        """
+        builder = EpochBuilder(self)
+        yield builder
+        builder.committed = self.submit(builder.operations)
+
+    def insert(self, relation: str, rows: object) -> Epoch:
+        """Add rows to a stream or table: Arrow, pandas, Polars, dicts or tuples. Lies wholly in one epoch."""
+        builder = EpochBuilder(self)
+        builder.insert(relation, rows)
+        return self.submit(builder.operations)
+
+    def submit(self, operations: list[Operation]) -> Epoch:
+        self._check_open()
+        epoch = self.writer.submit(operations)
+        self.consolidator.nudge()
+        return epoch
+
+    # -- statements --------------------------------------------------------------------------------------------------
+
+    def execute(self, sql: str, *, name: str = "<sql>") -> list[Result]:
+        """Run one or more statements. The first that fails raises; those before it stay done."""
+        self._check_open()
+        return [self._execute(statement) for statement in parse(sql, name)]
+
+    def _execute(self, statement: Statement) -> Result:
+        from headwater.statements import carry_out
+
+        began = time.perf_counter()
+        try:
+            result = carry_out(self, statement)
+        except HeadwaterError as error:
+            raise error.at(None, statement.source) from error.__cause__
+        return Result(
+            result.statement, result.message, result.table, result.text, result.epoch, time.perf_counter() - began
+        )
+
+    def query(self, sql: str) -> pa.Table:
+        """Answer one SELECT from the last committed epoch."""
+        self._check_open()
+        statements = parse(sql)
+        if len(statements) != 1 or not isinstance(statements[0], Query):
+            raise UserError("HW106", "query takes exactly one SELECT", hint="use execute for other statements")
+        return self.answer(statements[0])
+
+    def answer(self, statement: Query) -> pa.Table:
+        catalog = self.engine.catalog
+        bound = lower_answer(statement.query, self.relations_for_queries(), statement.source)
+        return run_query(self.warehouse, bound, Emitter(catalog.grouped))
+
+    def explain(self, view_or_query: str) -> Explanation:
+        """The program of a view, or the one a query would get."""
+        from headwater.statements import explain_text
+
+        self._check_open()
+        return explain_text(self, view_or_query)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def relations(self) -> list[dict[str, object]]:
+        """Name, kind and columns of everything in the catalogue."""
+        return [
+            {"name": one.name, "kind": one.kind.value, "columns": [[f.name, str(f.type)] for f in one.fields]}
+            for one in self.engine.catalog
+        ]
+
+    def status(self) -> dict[str, object]:
+        """Where the warehouse stands: epoch, relations with their rows and state, and the writers' queue."""
+        from headwater.statements import relation_facts
+
+        self._check_open()
+        requests, rows = self.writer.waiting
+        return {
+            "warehouse": str(self.warehouse.folder or ":memory:"),
+            "placement": "inline",
+            "epoch": self.engine.epoch,
+            "relations": [relation_facts(self, one) for one in self.engine.catalog],
+            "queue": {"requests": requests, "rows": rows},
+        }
+
+    def algebra(self, view: str) -> Node:
+        """A view's query as a tree."""
+        relation = self.find(view)
+        if relation.program is None:
+            raise UserError("HW104", f"{relation.name} is a {relation.kind.value}, not a view")
+        return relation.program.query
+
+    def observe(self, callback: Callable[[int, Mapping[str, pa.Table]], None]) -> None:
+        """Call back after each epoch with the net change of every view: its columns and `#n`."""
+        self.engine.observers.append(callback)
+
+    def find(self, name: str) -> Relation:
+        relation = self.engine.catalog.find(name)
+        if relation is None:
+            raise UserError("HW102", f"there is no relation named {name!r}", hint="SHOW RELATIONS lists what exists")
+        return relation
+
+    def relations_for_views(self) -> CatalogRelations:
+        """The catalogue as a new view sees it."""
+        return CatalogRelations(self.engine, lambda one: definitions.first_epoch_seen(self.engine, one))
+
+    def relations_for_queries(self) -> CatalogRelations:
+        """The catalogue as an ad hoc query sees it: a stream that keeps nothing cannot be read."""
+
+        def since(relation: Relation) -> int:
+            if relation.kind is Kind.STREAM and relation.retain is None:
+                raise UserError(
+                    "HW107",
+                    f"stream {relation.name} keeps no rows to query",
+                    hint="query a view over it, or create the stream with RETAIN",
+                )
+            return definitions.first_epoch_seen(self.engine, relation)
+
+        return CatalogRelations(self.engine, since)
+
+    # -- closing -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Finish what waits, and close the warehouse. Closing twice does nothing."""
+        self._shut()
+
+    def _check_open(self) -> None:
+        if not self._shut.alive:
+            raise UserError("HW408", "the warehouse is closed", hint="connect again")
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _shut(server: Server | None, writer: Writer, consolidator: Consolidator, engine: Engine) -> None:
+    if server is not None:
+        server.close()
+    writer.close()
+    consolidator.close()
+    with engine.lock:
+        engine.warehouse.close()
+
+
+class CatalogRelations:
+    """The catalogue in the form the binder asks for."""
+
+    def __init__(self, engine: Engine, since: Callable[[Relation], int]) -> None:
+        self._catalog = engine.catalog
+        self._since = since
+
+    def find(self, name: str) -> RelationInfo | None:
+        relation = self._catalog.find(name)
+        if relation is None:
+            return None
+        return RelationInfo(relation.name, relation.fields, self._since(relation))
+
+    def names(self) -> Iterable[str]:
+        return [one.name for one in self._catalog]

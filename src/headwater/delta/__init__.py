@@ -1,0 +1,1 @@
+"""How a change of the inputs becomes a change of a view."""

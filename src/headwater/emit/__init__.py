@@ -1,0 +1,1 @@
+"""Algebra to SQL for an engine."""

@@ -1,0 +1,190 @@
+"""SQL that turns what a user asks for (insert, delete, put, update) into a signed delta, and checks it.
+
+Every statement sees the relation as of the operations before it in the same epoch: the store and the delta so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from headwater import types as t
+from headwater.algebra.nodes import Filter, Node, Scan, Version
+from headwater.algebra.scalars import Column, Scalar
+from headwater.emit.duckdb import Emitter
+from headwater.emit.layout import (
+    MULTIPLICITY,
+    Fill,
+    as_column,
+    bigint,
+    column,
+    delta_table,
+    fill,
+    name,
+    number,
+    same_row,
+    sql,
+    store_table,
+    total,
+)
+from headwater.emit.scalars import duckdb_scalar
+
+#: Position of a row in the batch it came in.
+ORDINAL = "#i"
+_SOURCE, _CURRENT = "batch", "now"
+
+
+def incoming(source: str) -> exp.Table:
+    return exp.Table(this=name(source), alias=exp.TableAlias(this=name(_SOURCE)))
+
+
+def insert_rows(relation: str, fields: t.Schema, source: str, sign: int) -> Fill:
+    """All rows of a batch, coming (+1) or leaving (-1)."""
+    items = [*(column(f.name) for f in fields), as_column(bigint(number(sign)), MULTIPLICITY)]
+    return _into_delta(relation, exp.Select(expressions=items).from_(incoming(source), copy=False))
+
+
+def insert_query(relation: str, node: Node, emitter: Emitter) -> Fill:
+    """The result of a query, whose columns stand for the relation's in order."""
+    return _into_delta(relation, emitter.net_rows(node))
+
+
+def insert_latest(relation: str, fields: t.Schema, key: t.Schema, source: str) -> Fill:
+    """Of each key the last row of a batch."""
+    last = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[column(f.name) for f in key],
+        order=exp.Order(expressions=[exp.Ordered(this=column(ORDINAL), desc=True)]),
+    )
+    one = as_column(bigint(number(1)), MULTIPLICITY)
+    query = exp.Select(expressions=[*(column(f.name) for f in fields), one]).from_(incoming(source), copy=False)
+    query.set("qualify", exp.Qualify(this=exp.EQ(this=last, expression=number(1))))
+    return _into_delta(relation, query)
+
+
+def retire_keys(relation: str, fields: t.Schema, key: t.Schema, source: str, changed: bool) -> Fill:
+    """The present rows of a batch's keys leave."""
+    names = [f.name for f in fields]
+    count = total(column(MULTIPLICITY, _CURRENT))
+    gone = as_column(exp.Neg(this=bigint(count)), MULTIPLICITY)
+    query = exp.Select(expressions=[*(column(text, _CURRENT) for text in names), gone])
+    query = query.from_(_current(relation, names, changed), copy=False)
+    query = query.join(incoming(source), on=same_row(key, _CURRENT, _SOURCE), join_type="SEMI", copy=False)
+    query = query.group_by(*(column(text, _CURRENT) for text in names), copy=False)
+    return _into_delta(relation, query.having(_not_zero(count), copy=False))
+
+
+def matching(relation: str, fields: t.Schema, alias: str, predicate: Scalar, changed: bool) -> Filter:
+    """The rows for which a condition over columns `alias.column` holds."""
+    return Filter(Scan(relation, alias, fields, Version.NEW if changed else Version.STORED), predicate)
+
+
+def delete_where(relation: str, rows: Filter, emitter: Emitter) -> Fill:
+    """The given rows leave."""
+    names = [_bare(text) for text in rows.column_names]
+    gone = as_column(exp.Neg(this=column(MULTIPLICITY)), MULTIPLICITY)
+    items = [as_column(column(text), bare) for text, bare in zip(rows.column_names, names, strict=True)]
+    found = exp.Subquery(this=emitter.net_rows(rows), alias=exp.TableAlias(this=name(_CURRENT)))
+    return _into_delta(relation, exp.Select(expressions=[*items, gone]).from_(found, copy=False))
+
+
+def update_where(relation: str, rows: Filter, values: Mapping[str, Scalar], emitter: Emitter) -> Fill:
+    """The given rows leave, and come back with the given values in some columns."""
+    old = [as_column(column(f.name), _bare(f.name)) for f in rows.schema]
+    new = [
+        duckdb_scalar(values.get(_bare(f.name), Column(f.name, f.type)), lambda text: column(text))
+        for f in rows.schema
+    ]
+    found = exp.Table(this=name(_CURRENT))
+    gone = as_column(exp.Neg(this=column(MULTIPLICITY)), MULTIPLICITY)
+    leaving = exp.Select(expressions=[*old, gone]).from_(found, copy=False)
+    coming = exp.Select(expressions=[*new, column(MULTIPLICITY)]).from_(found.copy(), copy=False)
+    change = exp.Union(this=leaving, expression=coming, distinct=False)
+    found_rows = emitter.net_rows(rows)
+    return _into_delta(relation, change.with_(name(_CURRENT), as_=found_rows, materialized=True, copy=False))
+
+
+def _bare(text: str) -> str:
+    """A scan's column without the alias."""
+    return text.partition(".")[2]
+
+
+def duplicate_keys(relation: str, key: t.Schema) -> str:
+    """A key that the delta touches and that more than one row now has, if there is one."""
+    touched = delta_table(relation)
+    touched.set("alias", exp.TableAlias(this=name(_SOURCE)))
+    count = total(column(MULTIPLICITY, _CURRENT))
+    names = [f.name for f in key]
+    query = exp.Select(expressions=[column(text, _CURRENT) for text in names])
+    query = query.from_(_current(relation, names, True), copy=False)
+    query = query.join(touched, on=same_row(key, _CURRENT, _SOURCE), join_type="SEMI", copy=False)
+    query = query.group_by(*(column(text, _CURRENT) for text in names), copy=False)
+    return sql(query.having(exp.GT(this=count, expression=number(1)), copy=False).limit(1, copy=False))
+
+
+def missing_rows(relation: str, fields: t.Schema, key: t.Schema, source: str, changed: bool) -> str:
+    """A row that a batch deletes more often than it is there, if there is one.
+
+    With a key, rows are looked up by it alone: others of the same key do no harm, as each row is counted for itself.
+    """
+    names = tuple(f.name for f in fields)
+    wanted = exp.Select(expressions=[*(column(text) for text in names), as_column(number(-1), MULTIPLICITY)])
+    wanted = wanted.from_(incoming(source), copy=False)
+    have = exp.Select(expressions=[*(column(text, _CURRENT) for text in names), column(MULTIPLICITY, _CURRENT)])
+    have = have.from_(_current(relation, list(names), changed), copy=False)
+    have = have.join(incoming(source), on=same_row(key or fields, _CURRENT, _SOURCE), join_type="SEMI", copy=False)
+    both = exp.Subquery(this=exp.Union(this=wanted, expression=have, distinct=False))
+    query = exp.Select(expressions=[column(text) for text in names]).from_(both, copy=False)
+    query = query.group_by(*(column(text) for text in names), copy=False)
+    short = exp.LT(this=total(column(MULTIPLICITY)), expression=number(0))
+    return sql(query.having(short, copy=False).limit(1, copy=False))
+
+
+def missing_keys(relation: str, key: t.Schema, source: str, changed: bool) -> str:
+    """A key of a batch that no row has, if there is one."""
+    names = [f.name for f in key]
+    count = total(column(MULTIPLICITY, _CURRENT))
+    present = exp.Select(expressions=[column(text, _CURRENT) for text in names])
+    present = present.from_(_current(relation, names, changed), copy=False)
+    present = present.join(incoming(source), on=same_row(key, _CURRENT, _SOURCE), join_type="SEMI", copy=False)
+    present = present.group_by(*(column(text, _CURRENT) for text in names), copy=False)
+    present = present.having(_not_zero(count), copy=False)
+    there = exp.Subquery(this=present, alias=exp.TableAlias(this=name("there")))
+    query = exp.Select(expressions=[column(text, _SOURCE) for text in names]).from_(incoming(source), copy=False)
+    query = query.join(there, on=same_row(key, _SOURCE, "there"), join_type="ANTI", copy=False)
+    return sql(query.limit(1, copy=False))
+
+
+def null_in(relation: str, required: tuple[str, ...]) -> str:
+    """The first NULL that the delta brings into columns that must not have one: one flag per column."""
+    flags = [
+        as_column(exp.func("BOOL_OR", exp.Is(this=column(text), expression=exp.null())), text) for text in required
+    ]
+    coming = exp.GT(this=column(MULTIPLICITY), expression=number(0))
+    return sql(exp.Select(expressions=flags).from_(delta_table(relation), copy=False).where(coming, copy=False))
+
+
+def _current(relation: str, names: list[str], changed: bool) -> exp.Subquery:
+    """A relation's contents as of this point of the epoch, not added up.
+
+    Args:
+        relation: which.
+        names: the columns wanted.
+        changed: whether the epoch has changed it already, so that there is a delta to look at.
+    """
+    tables = [store_table(relation), delta_table(relation)] if changed else [store_table(relation)]
+    parts: list[exp.Query] = [
+        exp.Select(expressions=[*(column(text) for text in names), column(MULTIPLICITY)]).from_(table, copy=False)
+        for table in tables
+    ]
+    rows = exp.Union(this=parts[0], expression=parts[1], distinct=False) if changed else parts[0]
+    return exp.Subquery(this=rows, alias=exp.TableAlias(this=name(_CURRENT)))
+
+
+def _not_zero(count: exp.Expression) -> exp.Expression:
+    return exp.NEQ(this=count.copy(), expression=number(0))
+
+
+def _into_delta(relation: str, query: exp.Query) -> Fill:
+    return fill(delta_table(relation), query)

@@ -1,0 +1,265 @@
+"""Algebra to SQL for DuckDB.
+
+A tree becomes one SELECT whose columns are the tree's columns and, for rows, `#n`. Scans, filters, projections and
+joins are flattened into a single FROM and WHERE, because that is what a person would write and what the optimiser
+orders best; every other node is a subquery.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from headwater import types as t
+from headwater.algebra.nodes import (
+    COUNT,
+    Filter,
+    Join,
+    Named,
+    Negate,
+    Node,
+    Present,
+    Project,
+    Scan,
+    Sum,
+    Union,
+    Values,
+    Version,
+    total_type,
+)
+from headwater.algebra.scalars import TRUE, Column, Scalar, conjuncts
+from headwater.emit.layout import (
+    EPOCH,
+    MULTIPLICITY,
+    SHOWN,
+    as_column,
+    bigint,
+    column,
+    delta_table,
+    name,
+    number,
+    store_table,
+    total,
+)
+from headwater.emit.scalars import duckdb_literal, duckdb_scalar, duckdb_type
+
+#: An expression larger than this is computed once in a subquery instead of being written out at each use.
+_INLINE_LIMIT = 60
+
+
+@dataclass
+class _Flat:
+    """A select-project-join under construction."""
+
+    sources: list[exp.Expression] = field(default_factory=list)
+    where: list[exp.Expression] = field(default_factory=list)
+    columns: dict[str, exp.Expression] = field(default_factory=dict)
+    counts: list[exp.Expression] = field(default_factory=list)
+
+    def scalar(self, scalar: Scalar) -> exp.Expression:
+        return duckdb_scalar(scalar, lambda text: self.columns[text].copy())
+
+    @property
+    def multiplicity(self) -> exp.Expression:
+        """The product of what each source contributes."""
+        if not self.counts:
+            return bigint(number(1))
+        product = self.counts[0].copy()
+        for one in self.counts[1:]:
+            product = exp.Mul(this=product, expression=one.copy())
+        return product
+
+    def select(self, items: list[exp.Expression]) -> exp.Select:
+        query = exp.Select(expressions=items)
+        if self.sources:
+            query = query.from_(self.sources[0].copy(), copy=False)
+            for one in self.sources[1:]:
+                query = query.join(one.copy(), join_type="CROSS", copy=False)
+        for condition in self.where:
+            query = query.where(condition.copy(), copy=False)
+        return query
+
+
+class Emitter:
+    """Emits trees for a given layout.
+
+    Args:
+        grouped: names of relations that are stored by group, and so have rows that are not shown.
+    """
+
+    def __init__(self, grouped: frozenset[str] = frozenset()) -> None:
+        self._grouped = grouped
+        self._subqueries = 0
+
+    def rows(self, node: Node) -> exp.Query:
+        """The rows of a tree: its columns and `#n`; equal rows may come several times, also with opposite signs."""
+        if isinstance(node, Union):
+            return self._union(node)
+        if isinstance(node, Present):
+            return self._present(node)
+        flat = self._flatten(node)
+        items: list[exp.Expression] = [as_column(flat.columns[text].copy(), text) for text in node.column_names]
+        return flat.select([*items, as_column(flat.multiplicity, MULTIPLICITY)])
+
+    def net_rows(self, node: Node) -> exp.Query:
+        """The rows of a tree, each once, with its net multiplicity, never zero."""
+        return self.consolidated(self.rows(node), node.column_names)
+
+    def consolidated(self, rows: exp.Query, columns: tuple[str, ...]) -> exp.Select:
+        """Equal rows added up; those that cancel are gone."""
+        count = total(column(MULTIPLICITY))
+        keys = [column(text) for text in columns]
+        out = exp.Select(expressions=[*keys, as_column(bigint(count), MULTIPLICITY)])
+        out = out.from_(self._subquery(rows)[0], copy=False)
+        out = out.having(exp.NEQ(this=count.copy(), expression=number(0)), copy=False)
+        return out.group_by(*[key.copy() for key in keys], copy=False) if keys else out
+
+    def groups(self, node: Sum, names: tuple[str, ...] | None = None) -> exp.Select:
+        """The entries of a map: keys and payload, each key once."""
+        names = names or node.column_names
+        flat = self._flatten(node.input)
+        keys = [flat.scalar(key) for _, key in node.keys]
+        # Without keys there is one entry even over nothing, where SUM alone would give NULL.
+        count = bigint(total(flat.multiplicity))
+        payload = [count if keys else exp.func("COALESCE", count, number(0))]
+        payload += [self._total(flat, term) for _, term in node.terms]
+        query = flat.select([as_column(v, text) for v, text in zip([*keys, *payload], names, strict=True)])
+        # By position, not by expression: a constant key would be read as a position.
+        positions = [number(i + 1) for i in range(len(keys))]
+        return query.group_by(*positions, copy=False) if keys else query
+
+    def _total(self, flat: _Flat, term: Scalar) -> exp.Expression:
+        value, n = flat.scalar(term), flat.multiplicity
+        into = total_type(term.type)
+        match term.type:
+            case t.Boolean():
+                if term == TRUE:
+                    return exp.func("COALESCE", bigint(total(n)), number(0))
+                counted = exp.Case(ifs=[exp.If(this=value, true=n)], default=number(0))
+                summed: exp.Expression = bigint(total(counted))
+            case t.Double():
+                summed = total(exp.Mul(this=exp.paren(value), expression=n))
+            case _:
+                widened = exp.cast(value, duckdb_type(into))
+                summed = exp.cast(total(exp.Mul(this=widened, expression=n)), duckdb_type(into))
+        return exp.func("COALESCE", summed, exp.cast(number(0), duckdb_type(into)))
+
+    def _present(self, node: Present) -> exp.Select:
+        source, alias = self._subquery(self.groups(node.sums))
+        columns = {text: column(text, alias) for text in node.sums.column_names}
+        flat = _Flat([source], [], dict(columns), [])
+        if node.sums.keys:
+            flat.where.append(exp.GT(this=columns[COUNT].copy(), expression=number(0)))
+        flat.where += [flat.scalar(part) for part in conjuncts(node.having)]
+        items: list[exp.Expression] = [as_column(flat.scalar(s), text) for text, s in node.outputs]
+        return flat.select([*items, as_column(bigint(number(1)), MULTIPLICITY)])
+
+    def _union(self, node: Union) -> exp.Query:
+        queries = [self.rows(one) for one in node.inputs]
+        out: exp.Query = queries[0]
+        for one in queries[1:]:
+            out = exp.Union(this=out, expression=one, distinct=False)
+        return out
+
+    def _flatten(self, node: Node) -> _Flat:
+        match node:
+            case Scan():
+                return self._scan(node)
+            case Filter(input=source, predicate=predicate):
+                flat = self._flatten(source)
+                flat.where += [flat.scalar(part) for part in conjuncts(predicate)]
+                return flat
+            case Project(input=source, columns=columns):
+                flat = self._flatten(source)
+                if _repeats_work(flat, columns):
+                    flat = self._nested(source)
+                flat.columns = {text: flat.scalar(scalar) for text, scalar in columns}
+                return flat
+            case Join(left=left, right=right, condition=condition):
+                a, b = self._flatten(left), self._flatten(right)
+                joined = _Flat(a.sources + b.sources, a.where + b.where, a.columns | b.columns, a.counts + b.counts)
+                joined.where += [joined.scalar(part) for part in conjuncts(condition)]
+                return joined
+            case Negate(input=source):
+                flat = self._flatten(source)
+                flat.counts.append(number(-1))
+                return flat
+        return self._nested(node)
+
+    def _nested(self, node: Node) -> _Flat:
+        query = self._values(node) if isinstance(node, Values) else self.rows(node)
+        source, alias = self._subquery(query)
+        columns: dict[str, exp.Expression] = {text: column(text, alias) for text in node.column_names}
+        return _Flat([source], [], columns, [column(MULTIPLICITY, alias)])
+
+    def _scan(self, node: Scan) -> _Flat:
+        alias = node.alias
+        if node.version is Version.NEW:
+            stored, changed = (
+                self._scan_columns(node, table, since)
+                for table, since in ((store_table(node.relation), node.since), (delta_table(node.relation), 0))
+            )
+            both = exp.Union(this=stored, expression=changed, distinct=False)
+            source: exp.Expression = exp.Subquery(this=both, alias=exp.TableAlias(this=name(alias)))
+            where: list[exp.Expression] = []
+        else:
+            delta = node.version is Version.DELTA
+            source = delta_table(node.relation) if delta else store_table(node.relation)
+            source.set("alias", exp.TableAlias(this=name(alias)))
+            where = self._visible(node.relation, 0 if delta else node.since, alias)
+        columns: dict[str, exp.Expression] = {f"{alias}.{f.name}": column(f.name, alias) for f in node.fields}
+        return _Flat([source], where, columns, [column(MULTIPLICITY, alias)])
+
+    def _scan_columns(self, node: Scan, table: exp.Table, since: int) -> exp.Select:
+        items = [*(column(f.name) for f in node.fields), column(MULTIPLICITY)]
+        query = exp.Select(expressions=items).from_(table, copy=False)
+        for condition in self._visible(node.relation, since, None):
+            query = query.where(condition, copy=False)
+        return query
+
+    def _visible(self, relation: str, since: int, alias: str | None) -> list[exp.Expression]:
+        out: list[exp.Expression] = []
+        if relation in self._grouped:
+            out.append(column(SHOWN, alias))
+        if since:
+            out.append(exp.GT(this=column(EPOCH, alias), expression=number(since)))
+        return out
+
+    def _values(self, node: Values) -> exp.Query:
+        """Constant rows; with no row at all, a row that a false condition removes keeps the types."""
+        rows = node.rows or (tuple(None for _ in node.fields),)
+        queries: list[exp.Select] = []
+        for row in rows:
+            items: list[exp.Expression] = [
+                as_column(exp.cast(duckdb_literal(v, f.type), duckdb_type(f.type)), f.name)
+                for v, f in zip(row, node.fields, strict=True)
+            ]
+            query = exp.Select(expressions=[*items, as_column(bigint(number(1)), MULTIPLICITY)])
+            queries.append(query if node.rows else query.where(exp.false(), copy=False))
+        out: exp.Query = queries[0]
+        for one in queries[1:]:
+            out = exp.Union(this=out, expression=one, distinct=False)
+        return out
+
+    def _subquery(self, query: exp.Query) -> tuple[exp.Subquery, str]:
+        self._subqueries += 1
+        alias = f"#q{self._subqueries}"
+        return exp.Subquery(this=query, alias=exp.TableAlias(this=name(alias))), alias
+
+
+def _repeats_work(flat: _Flat, columns: tuple[Named, ...]) -> bool:
+    """Whether writing the inputs' expressions out at each use would make the text grow out of bounds."""
+    uses: dict[str, int] = {}
+    for _, scalar in columns:
+        for part in scalar.walk():
+            if isinstance(part, Column):
+                uses[part.name] = uses.get(part.name, 0) + 1
+    return any(
+        n > 1 and not isinstance(flat.columns[text], exp.Column) and _size(flat.columns[text]) * n > _INLINE_LIMIT
+        for text, n in uses.items()
+    )
+
+
+def _size(tree: exp.Expression) -> int:
+    return sum(1 for _ in tree.walk())

@@ -1,0 +1,103 @@
+"""Where things lie in DuckDB, and the columns that Headwater adds to a relation's own.
+
+| table | holds |
+|---|---|
+| `data."r"` | relation or map r, append-only: its columns, `#n` (signed multiplicity), `#e` (epoch) |
+| `temp."Δr"` | what changes in r in the epoch under way |
+| `temp."Σm"` | pending contributions to the change of map m, before they are added up |
+
+The temporary tables are made anew by the first statement of an epoch that fills them, which is cheaper than emptying
+them, and means nothing between epochs.
+
+A map stored by group also has its keys (`#k1`, ...), payload (`#count`, `#p1`, ...) and `#v`: whether the group's row
+is shown (HAVING). User columns cannot begin with `#`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from headwater import types as t
+
+MULTIPLICITY = "#n"
+EPOCH = "#e"
+SHOWN = "#v"
+STORE = "data"
+
+
+def name(text: str) -> exp.Identifier:
+    return exp.to_identifier(text, quoted=True)
+
+
+def column(text: str, table: str | None = None) -> exp.Column:
+    return exp.Column(this=name(text), table=name(table) if table else None)
+
+
+def store_table(relation: str) -> exp.Table:
+    return exp.Table(this=name(relation), db=name(STORE))
+
+
+def delta_table(relation: str) -> exp.Table:
+    return exp.Table(this=name(f"Δ{relation}"), db=name("temp"))
+
+
+def pending_table(map_name: str) -> exp.Table:
+    return exp.Table(this=name(f"Σ{map_name}"), db=name("temp"))
+
+
+def key_column(position: int) -> str:
+    return f"#k{position + 1}"
+
+
+def payload_column(position: int) -> str:
+    """The payload's first column is the count."""
+    return "#count" if position == 0 else f"#p{position}"
+
+
+def as_column(value: exp.Expression, text: str) -> exp.Alias:
+    return exp.Alias(this=value, alias=name(text))
+
+
+def number(value: int) -> exp.Expression:
+    return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
+
+
+def bigint(value: exp.Expression) -> exp.Expression:
+    return exp.cast(value, "BIGINT")
+
+
+def total(value: exp.Expression) -> exp.Sum:
+    return exp.Sum(this=value)
+
+
+def same_row(fields: t.Schema, a: str, b: str) -> exp.Expression:
+    """Equality of rows in which NULL meets NULL.
+
+    Plain `=` where a column has no NULLs: DuckDB then lets the smaller side filter the scan of the larger one, which
+    `IS NOT DISTINCT FROM` does not (measured: 10 keys against a million rows, 1.9 ms against 6.9 ms).
+    """
+    return exp.and_(
+        *(
+            (exp.NullSafeEQ if f.nullable else exp.EQ)(this=column(f.name, a), expression=column(f.name, b))
+            for f in fields
+        )
+    )
+
+
+class Fill(NamedTuple):
+    """A query that fills a temporary table: as the first to do so in an epoch, and after others."""
+
+    first: str
+    more: str
+
+
+def fill(table: exp.Table, query: exp.Query) -> Fill:
+    temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
+    first = exp.Create(this=table, kind="TABLE", replace=True, properties=temporary, expression=query)
+    return Fill(sql(first), sql(exp.Insert(this=table.copy(), expression=query.copy())))
+
+
+def sql(tree: exp.Expression, pretty: bool = False) -> str:
+    return tree.sql(dialect="duckdb", pretty=pretty, comments=False)

@@ -1,0 +1,300 @@
+"""The SQL of a maintenance program: tables, and the statements of an epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from headwater import types as t
+from headwater.algebra.nodes import Present, Sum
+from headwater.algebra.scalars import TRUE, Column, Scalar
+from headwater.emit.duckdb import Emitter
+from headwater.emit.layout import (
+    EPOCH,
+    MULTIPLICITY,
+    SHOWN,
+    Fill,
+    as_column,
+    bigint,
+    column,
+    delta_table,
+    fill,
+    key_column,
+    name,
+    number,
+    payload_column,
+    pending_table,
+    same_row,
+    sql,
+    store_table,
+    total,
+)
+from headwater.emit.scalars import duckdb_scalar, duckdb_type
+from headwater.plan.program import Add, Map, Program
+
+Columns = tuple[tuple[str, t.Type], ...]
+
+
+@dataclass(frozen=True)
+class MapSQL:
+    """Statements that belong to one map.
+
+    Attributes:
+        create: makes its store.
+        settle: turns pending contributions into the map's change of this epoch.
+        append: adds that change to the store; takes `$epoch`.
+        settle_and_append: both in one, for when nothing else needs the change; takes `$epoch`.
+    """
+
+    create: str
+    settle: Fill
+    append: str
+    settle_and_append: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One `Add` as SQL: run when `on` changes, it fills the pending table of `target`."""
+
+    on: str
+    target: str
+    fill: Fill
+
+
+def key_columns(sums: Sum) -> Columns:
+    return tuple((key_column(i), key.type) for i, (_, key) in enumerate(sums.keys))
+
+
+def key_fields(sums: Sum) -> t.Schema:
+    """The key columns with what is known of their NULLs."""
+    nullable = {f.name: f.nullable for f in sums.input.schema}
+    return tuple(
+        t.Field(key_column(i), key.type, nullable[key.name] if isinstance(key, Column) else True)
+        for i, (_, key) in enumerate(sums.keys)
+    )
+
+
+def payload_columns(sums: Sum) -> Columns:
+    return tuple((payload_column(i), f.type) for i, f in enumerate(sums.payload))
+
+
+def row_columns(fields: t.Schema) -> Columns:
+    return tuple((f.name, f.type) for f in fields)
+
+
+def stored_columns(one: Map) -> Columns:
+    """Columns of a map's store and delta, without `#n` and `#e`."""
+    if one.present is None:
+        return row_columns(one.fields)
+    sums = one.present.sums
+    return (*key_columns(sums), *payload_columns(sums), *row_columns(one.fields), (SHOWN, t.BOOLEAN))
+
+
+def create_store(relation: str, columns: Columns) -> str:
+    """CREATE TABLE for a store."""
+    definitions = [exp.ColumnDef(this=name(text), kind=duckdb_type(of)) for text, of in columns]
+    definitions += [
+        exp.ColumnDef(this=name(text), kind=exp.DataType.build("BIGINT")) for text in (MULTIPLICITY, EPOCH)
+    ]
+    return sql(exp.Create(this=exp.Schema(this=store_table(relation), expressions=definitions), kind="TABLE"))
+
+
+def append_statement(relation: str, columns: Columns) -> str:
+    """Adds the epoch's change of a relation to its store; takes `$epoch`."""
+    names = [text for text, _ in columns] + [MULTIPLICITY]
+    source = exp.Select(expressions=[*(column(text) for text in names), _epoch()])
+    return _insert(store_table(relation), source.from_(delta_table(relation), copy=False))
+
+
+def _epoch() -> exp.Parameter:
+    return exp.Parameter(this=exp.Var(this="epoch"))
+
+
+def step_statement(statement: Add, target: Map, emitter: Emitter) -> Step:
+    """The SQL of one `Add`."""
+    term = statement.term
+    if isinstance(term, Sum):
+        names = tuple(text for text, _ in key_columns(term) + payload_columns(term))
+        query: exp.Query = emitter.groups(term, names)
+    else:
+        query = emitter.rows(term)
+    return Step(statement.on, target.name, fill(pending_table(target.name), query))
+
+
+def map_statements(program: Program, one: Map, emitter: Emitter) -> MapSQL:
+    """Tables and statements of one map of a program."""
+    columns = stored_columns(one)
+    if one.present is not None:
+        change: exp.Query = _settle_groups(one.name, one.present)
+    elif program.recomputes(one.name):
+        change = _recompute(one, emitter)
+    else:
+        change = _settle_rows(one, emitter)
+    stored = exp.Select(expressions=[exp.Star(), _epoch()]).from_(_aliased(change.copy(), "change"), copy=False)
+    return MapSQL(
+        create_store(one.name, columns),
+        fill(delta_table(one.name), change),
+        append_statement(one.name, columns),
+        _insert(store_table(one.name), stored),
+    )
+
+
+def rebuild_statements(one: Map, emitter: Emitter) -> tuple[Fill, Fill]:
+    """Fill the pending table with all that the map's definition yields now, less all that is stored."""
+    stored = store_table(one.name)
+    pending = pending_table(one.name)
+    if one.present is None:
+        names = [f.name for f in one.fields]
+        minus = exp.Select(expressions=[*(column(text) for text in names), exp.Neg(this=column(MULTIPLICITY))])
+        return fill(pending, emitter.rows(one.definition)), fill(pending, minus.from_(stored, copy=False))
+    sums = one.present.sums
+    keys = [text for text, _ in key_columns(sums)]
+    payload = [text for text, _ in payload_columns(sums)]
+    gone = exp.Neg(this=column(MULTIPLICITY))
+    signed = [exp.Mul(this=column(text), expression=gone.copy()) for text in payload]
+    minus = exp.Select(expressions=[*(column(text) for text in keys), *signed]).from_(stored, copy=False)
+    return fill(pending, emitter.groups(sums, (*keys, *payload))), fill(pending, minus)
+
+
+def _insert(into: exp.Table, query: exp.Query) -> str:
+    return sql(exp.Insert(this=into, expression=query))
+
+
+def _settle_rows(one: Map, emitter: Emitter) -> exp.Query:
+    pending = exp.Select(expressions=[exp.Star()]).from_(pending_table(one.name), copy=False)
+    return emitter.consolidated(pending, tuple(f.name for f in one.fields))
+
+
+def _recompute(one: Map, emitter: Emitter) -> exp.Query:
+    names = tuple(f.name for f in one.fields)
+    now = emitter.rows(one.definition)
+    minus = exp.Neg(this=column(MULTIPLICITY))
+    before = exp.Select(expressions=[*(column(text) for text in names), as_column(minus, MULTIPLICITY)])
+    before = before.from_(store_table(one.name), copy=False)
+    both = exp.Union(this=now, expression=before, distinct=False)
+    return emitter.consolidated(both, names)
+
+
+# -- groups ---------------------------------------------------------------------------------------------------------------
+
+_TOUCHED, _OLD, _NEW, _SHOWN, _NULLS = "touched", "old", "new", "shown", "nulls"
+
+
+def _settle_groups(map_name: str, present: Present) -> exp.Query:
+    """Old rows of the touched groups leave, new ones come.
+
+    Old rows are read from the store and never computed again, so that what is retracted is exactly what was issued.
+    """
+    sums = present.sums
+    keys = [text for text, _ in key_columns(sums)]
+    payload = [text for text, _ in payload_columns(sums)]
+    outputs = [text for text, _ in present.outputs]
+    stored = [*keys, *payload, *outputs, SHOWN]
+
+    gone = as_column(exp.Neg(this=column(MULTIPLICITY)), MULTIPLICITY)
+    leaving = exp.Select(expressions=[*(column(text) for text in stored), gone])
+    leaving = leaving.from_(exp.Table(this=name(_OLD)), copy=False)
+    coming = _coming(present, keys, payload)
+    change = exp.Union(this=leaving, expression=coming, distinct=False)
+    change = change.with_(name(_TOUCHED), as_=_touched(map_name, sums, keys, payload), materialized=True, copy=False)
+    change = change.with_(name(_OLD), as_=_old(map_name, key_fields(sums), stored), materialized=True, copy=False)
+    return change
+
+
+def _touched(map_name: str, sums: Sum, keys: list[str], payload: list[str]) -> exp.Select:
+    """The net change of each group's payload; groups in which nothing changed are left out."""
+    totals = [total(column(text)) for text in payload]
+    casts = [exp.cast(one.copy(), duckdb_type(f.type)) for one, f in zip(totals, sums.payload, strict=True)]
+    query = exp.Select(
+        expressions=[*(column(text) for text in keys), *(as_column(c, p) for c, p in zip(casts, payload, strict=True))]
+    ).from_(pending_table(map_name), copy=False)
+    if not keys:  # the one entry of a map without keys exists from the start, when nothing has changed yet
+        return query
+    changed = [exp.NEQ(this=one.copy(), expression=number(0)) for one in totals]
+    query = query.having(exp.or_(*changed), copy=False)
+    return query.group_by(*(column(text) for text in keys), copy=False)
+
+
+def _old(map_name: str, keys: t.Schema, stored: list[str]) -> exp.Select:
+    """What the store shows for the touched groups now."""
+    count = total(column(MULTIPLICITY))
+    found = _stored_of_touched(map_name, keys, stored)
+    query = exp.Select(expressions=[*(column(text) for text in stored), as_column(bigint(count), MULTIPLICITY)])
+    query = query.from_(exp.Subquery(this=found, alias=exp.TableAlias(this=name("s"))), copy=False)
+    query = query.group_by(*(column(text) for text in stored), copy=False)
+    return query.having(exp.NEQ(this=count.copy(), expression=number(0)), copy=False)
+
+
+def _stored_of_touched(map_name: str, keys: t.Schema, stored: list[str]) -> exp.Query:
+    """Rows of the store that belong to touched groups.
+
+    Groups without a NULL in their key are found by `=` (see `layout.same_row`). Groups with one are found apart, in a
+    second pass that costs nothing when there are none, because DuckDB does not scan for an empty side of a join.
+    """
+
+    def part(touched: exp.Expression | None, on: exp.Expression | None) -> exp.Select:
+        source = store_table(map_name)
+        source.set("alias", exp.TableAlias(this=name("s")))
+        query = exp.Select(expressions=[*(column(text, "s") for text in stored), column(MULTIPLICITY, "s")])
+        query = query.from_(source, copy=False)
+        return query.join(touched, on=on, join_type="SEMI", copy=False) if touched is not None else query
+
+    if not keys:
+        return part(None, None)
+    without_null = tuple(replace(f, nullable=False) for f in keys)
+    plain = part(exp.Table(this=name(_TOUCHED)), same_row(without_null, "s", _TOUCHED))
+    nullable = [f for f in keys if f.nullable]
+    if not nullable:
+        return plain
+    nulls = exp.Select(expressions=[column(f.name) for f in keys]).from_(exp.Table(this=name(_TOUCHED)), copy=False)
+    nulls = nulls.where(exp.or_(*(exp.Is(this=column(f.name), expression=exp.null()) for f in nullable)), copy=False)
+    with_null = part(_aliased(nulls, _NULLS), same_row(keys, "s", _NULLS))
+    return exp.Union(this=plain, expression=with_null, distinct=False)
+
+
+def _coming(present: Present, keys: list[str], payload: list[str]) -> exp.Select:
+    """The touched groups' new rows, hidden ones included: their payload must be kept."""
+    summed = [
+        as_column(
+            exp.cast(
+                exp.Add(this=column(text, _TOUCHED), expression=exp.func("COALESCE", column(text, _OLD), number(0))),
+                duckdb_type(f.type),
+            ),
+            text,
+        )
+        for text, f in zip(payload, present.sums.payload, strict=True)
+    ]
+    on = same_row(key_fields(present.sums), _TOUCHED, _OLD) if keys else exp.true()
+    new = exp.Select(expressions=[*(column(text, _TOUCHED) for text in keys), *summed])
+    new = new.from_(exp.Table(this=name(_TOUCHED)), copy=False)
+    new = new.join(exp.Table(this=name(_OLD)), on=on, join_type="LEFT", copy=False)
+
+    physical = dict(zip(present.sums.column_names, [*keys, *payload], strict=True))
+
+    def emit(scalar: Scalar, alias: str) -> exp.Expression:
+        return duckdb_scalar(scalar, lambda text: column(physical[text], alias))
+
+    carried = [*keys, *payload]
+    if present.having == TRUE:
+        source, alias = new, _NEW
+        shown: exp.Expression = exp.true()
+        values = [emit(scalar, alias) for _, scalar in present.outputs]
+    else:
+        # Outputs of a group that HAVING hides are not computed: they may not even be defined for it.
+        condition = exp.func("COALESCE", emit(present.having, _NEW), exp.false())
+        source = exp.Select(expressions=[*(column(text, _NEW) for text in carried), as_column(condition, SHOWN)])
+        source = source.from_(_aliased(new, _NEW), copy=False)
+        alias, shown = _SHOWN, column(SHOWN, _SHOWN)
+        values = [
+            exp.Case(ifs=[exp.If(this=column(SHOWN, alias), true=emit(scalar, alias))]) for _, scalar in present.outputs
+        ]
+    rows = exp.Select(expressions=[*(column(text, alias) for text in carried), *values, shown, bigint(number(1))])
+    rows = rows.from_(_aliased(source, alias), copy=False)
+    if keys:
+        rows = rows.where(exp.GT(this=column(payload[0], alias), expression=number(0)), copy=False)
+    return rows
+
+
+def _aliased(query: exp.Query, alias: str) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=name(alias)))

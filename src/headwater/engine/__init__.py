@@ -1,0 +1,1 @@
+"""Runs programs, epoch after epoch."""

@@ -1,0 +1,167 @@
+"""Consolidation: rewriting a store so that each row stands in it once.
+
+Stores are append-only, because an append costs a millisecond and an update of a large table a hundred. What has been
+retracted is dead weight until a background thread copies the living rows to a new table and swaps it in:
+
+1. copy, beside running epochs: the net rows of a snapshot, taken after epoch E, into `data."r#new"`;
+2. swap, between two epochs: append what came after E, drop the old table, rename the new one.
+
+A kill between the two leaves a table that nobody reads; the next start removes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import duckdb
+from sqlglot import exp
+
+from headwater.emit.layout import EPOCH, MULTIPLICITY, as_column, bigint, column, name, number, sql, store_table, total
+from headwater.emit.maintain import stored_columns
+from headwater.engine import faults
+from headwater.engine.engine import Engine
+from headwater.errors import HeadwaterError
+from headwater.store.catalog import Kind, Relation
+
+log = logging.getLogger("headwater")
+
+SUFFIX = "#new"
+#: A store is looked at again when it has grown by this many rows, or by this share of itself.
+LOOK_ROWS = 8_192
+LOOK_SHARE = 0.25
+#: It is rewritten when at least this share of it is dead.
+DEAD_SHARE = 0.3
+
+
+class Consolidator:
+    """The background thread of a warehouse."""
+
+    def __init__(self, engine: Engine, look_rows: int = LOOK_ROWS) -> None:
+        self._engine = engine
+        self._look_rows = look_rows
+        self._sizes: dict[str, int] = {}
+        self._wake = threading.Event()
+        self._stop = False
+        self._thread = threading.Thread(target=self._work, name="headwater-consolidate", daemon=True)
+        remove_leftovers(engine.connection)
+        self._thread.start()
+
+    def nudge(self) -> None:
+        """Called after an epoch: start working if a store has grown enough."""
+        if self._due():
+            self._wake.set()
+
+    def close(self) -> None:
+        self._stop = True
+        self._wake.set()
+        self._thread.join()
+
+    def _due(self) -> list[str]:
+        appended = dict(self._engine.appended)
+        return [n for n, rows in appended.items() if rows > max(self._look_rows, LOOK_SHARE * self._sizes.get(n, 0))]
+
+    def _work(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._stop:
+                return
+            for store in self._due():
+                if self._stop:
+                    return
+                try:
+                    self._look(store)
+                except (
+                    duckdb.Error,
+                    HeadwaterError,
+                ) as error:  # the store stays as it was and is looked at again later
+                    log.warning("consolidation of %s was put off: %s", store, error)
+                    self._engine.appended[store] = 0
+
+    def _look(self, store: str) -> None:
+        engine = self._engine
+        engine.appended[store] = 0
+        columns = store_columns(engine, store)
+        if columns is None:
+            return
+        reader = engine.warehouse.reader()
+        try:
+            table = sql(store_table(store))
+            found = reader.execute(
+                f'SELECT count(*), count(*) FILTER (WHERE "{MULTIPLICITY}" < 0) FROM {table}'
+            ).fetchone()
+            rows, negative = found or (0, 0)
+            self._sizes[store] = rows
+            if 2 * negative >= DEAD_SHARE * rows and negative:
+                self._sizes[store] = consolidate(engine, reader, store, columns)
+        finally:
+            reader.close()
+
+
+def store_columns(engine: Engine, store: str) -> list[str] | None:
+    """Columns of a store that may be rewritten; None for streams, whose rows keep the epoch they came in."""
+    for relation in engine.catalog:
+        if relation.program is not None:
+            for one in relation.program.maps:
+                if one.name == store:
+                    return [text for text, _ in stored_columns(one)]
+        elif relation.name == store:
+            return None if relation.kind is Kind.STREAM else [f.name for f in relation.fields]
+    return None
+
+
+def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, columns: list[str]) -> int:
+    """Rewrite one store; returns its rows."""
+    old, new = sql(store_table(store)), sql(store_table(store + SUFFIX))
+    reader.execute(f"DROP TABLE IF EXISTS {new}")
+    reader.execute("BEGIN")
+    found = reader.execute("SELECT coalesce(max(number), 0) FROM hw.epochs").fetchone()
+    epoch = found[0] if found else 0
+    reader.execute(f"CREATE TABLE {new} AS {sql(_living(store, columns))}")
+    reader.execute("COMMIT")
+    faults.reach("consolidation copied")
+    with engine.lock:
+        relation = _owner(engine, store)
+        if relation is None:  # dropped meanwhile
+            engine.connection.execute(f"DROP TABLE IF EXISTS {new}")
+            return 0
+        with engine.transaction():
+            engine.connection.execute(f'INSERT INTO {new} SELECT * FROM {old} WHERE "{EPOCH}" > {int(epoch)}')
+            engine.connection.execute(f"DROP TABLE {old}")
+            engine.connection.execute(f"ALTER TABLE {new} RENAME TO {sql(name(store))}")
+            faults.reach("consolidation swapped")
+    faults.reach("consolidation committed")
+    left = engine.connection.cursor().execute(f"SELECT count(*) FROM {old}").fetchone()
+    return int(left[0]) if left else 0
+
+
+def _owner(engine: Engine, store: str) -> Relation | None:
+    for relation in engine.catalog:
+        names = [m.name for m in relation.program.maps] if relation.program else [relation.name]
+        if store in names:
+            return relation
+    return None
+
+
+def _living(store: str, columns: list[str]) -> exp.Select:
+    count = total(column(MULTIPLICITY))
+    items = [
+        *(column(text) for text in columns),
+        as_column(bigint(count), MULTIPLICITY),
+        as_column(exp.Max(this=column(EPOCH)), EPOCH),
+    ]
+    query = exp.Select(expressions=items).from_(store_table(store), copy=False)
+    query = query.group_by(*(column(text) for text in columns), copy=False) if columns else query
+    return query.having(exp.NEQ(this=count.copy(), expression=number(0)), copy=False)
+
+
+def remove_leftovers(connection: duckdb.DuckDBPyConnection) -> None:
+    """Drop tables that an interrupted consolidation left."""
+    left = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'data' AND database_name = current_database() "
+        "AND ends_with(table_name, ?)",
+        [SUFFIX],
+    ).fetchall()
+    for (text,) in left:
+        connection.execute(f"DROP TABLE {sql(store_table(text))}")

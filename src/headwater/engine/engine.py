@@ -1,0 +1,245 @@
+"""Runs epochs: resolves operations, steps through the schedule, commits once."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from headwater.emit.duckdb import Emitter
+from headwater.emit.layout import Fill
+from headwater.engine import faults
+from headwater.engine.failures import ViewFailed, is_fatal, is_value_error, translate
+from headwater.engine.operations import Operation, Resolver
+from headwater.engine.schedule import Schedule, make_schedule
+from headwater.engine.snapshots import changelog_query
+from headwater.engine.workspace import Workspace, delta_of, pending_of
+from headwater.errors import HeadwaterError, UserError
+from headwater.store import catalog as catalogs
+from headwater.store.catalog import Catalog, Relation
+from headwater.store.warehouse import Warehouse
+
+Clock = Callable[[], dt.datetime]
+Observer = Callable[[int, Mapping[str, pa.Table]], None]
+
+
+def wall_clock() -> dt.datetime:
+    """The present moment in UTC, without a zone, as TIMESTAMP has it."""
+    return dt.datetime.now(dt.UTC).replace(tzinfo=None)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A committed epoch.
+
+    Attributes:
+        number: counts from 1 without gaps.
+        clock: the moment `now()` means in it.
+        changes: how many rows its operations brought or took, by relation.
+        suspended: views that could not take the epoch, with the reason.
+    """
+
+    number: int
+    clock: dt.datetime
+    changes: Mapping[str, int]
+    suspended: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """A view to be evaluated anew: per map, the statements that fill its pending table."""
+
+    view: str
+    statements: Mapping[str, tuple[Fill, ...]]
+
+
+class Engine:
+    """The writer of a warehouse. Callers hold `lock` while they use it."""
+
+    def __init__(self, warehouse: Warehouse, clock: Clock = wall_clock) -> None:
+        self.warehouse = warehouse
+        self.clock = clock
+        self.lock = threading.RLock()
+        self.observers: list[Observer] = []
+        #: Rows appended to each store since consolidation last looked at it.
+        self.appended: dict[str, int] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self.catalog = catalogs.load(self.connection)
+        found = self.connection.execute("SELECT coalesce(max(number), 0) FROM hw.epochs").fetchone()
+        self.epoch = int(found[0]) if found else 0
+        self._schedule: Schedule | None = None
+        self._statements: dict[tuple[str, ...], object] = {}
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        return self.warehouse.connection
+
+    @property
+    def schedule(self) -> Schedule:
+        if self._schedule is None:
+            self._schedule = make_schedule(self.catalog)
+        return self._schedule
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; errors of DuckDB leave as errors of ours."""
+        try:
+            self.connection.execute("BEGIN")
+            yield
+            faults.reach("before commit")
+            self.connection.execute("COMMIT")
+            faults.reach("after commit")
+        except BaseException as error:
+            self._roll_back(error)
+            if isinstance(error, duckdb.Error):
+                raise translate(error) from error
+            raise
+
+    def _roll_back(self, error: BaseException) -> None:
+        with contextlib.suppress(duckdb.Error):
+            self.connection.execute("ROLLBACK")
+        if isinstance(error, duckdb.Error) and is_fatal(error):
+            self.warehouse.reopen()
+            self._start()
+
+    def change_catalog(self, after: Catalog) -> None:
+        """Write a new catalogue inside the caller's transaction; call `adopt` once that has committed."""
+        if after is not self.catalog:
+            catalogs.save(self.connection, self.catalog, after)
+
+    def adopt(self, after: Catalog) -> None:
+        if after is not self.catalog:
+            self.catalog = after
+            self._schedule = None
+            self._statements = {}
+
+    # -- epochs ------------------------------------------------------------------------------------------------------
+
+    def run(
+        self, operations: Sequence[Operation], catalog: Catalog | None = None, rebuild: Rebuild | None = None
+    ) -> Epoch:
+        """Apply operations as one epoch. Views that cannot take it are suspended, and it is run without them.
+
+        Args:
+            operations: in order.
+            catalog: the catalogue from this epoch on, if it changes with it.
+            rebuild: a view to evaluate anew; if that fails the epoch fails.
+        """
+        suspended: dict[str, str] = {}
+        while True:
+            try:
+                return self._attempt(operations, catalog or self.catalog, rebuild, suspended)
+            except ViewFailed as failed:
+                if rebuild is not None and failed.view == rebuild.view:
+                    raise UserError(
+                        failed.code, f"view {failed.view}: {failed.reason}", hint="nothing changed"
+                    ) from failed
+                suspended[failed.view] = f"{failed.reason} ({failed.code})"
+
+    def _attempt(
+        self, operations: Sequence[Operation], after: Catalog, rebuild: Rebuild | None, suspended: Mapping[str, str]
+    ) -> Epoch:
+        number, clock = self.epoch + 1, self.clock()
+        for view, reason in suspended.items():
+            relation = after.find(view)
+            assert relation is not None
+            after = after.with_changed(catalogs.suspend(relation, reason, self.epoch))
+        schedule = self.schedule if after is self.catalog else make_schedule(after)
+        workspace = Workspace(self.connection)
+        resolver = Resolver(self.connection, after, workspace, self._statements)
+        try:
+            with self.transaction():
+                faults.reach("epoch begun")
+                for operation in operations:
+                    resolver.apply(operation)
+                faults.reach("changes resolved")
+                changed = self.flow(schedule, workspace, number, rebuild)
+                observed = self._observe(changed) if self.observers else {}
+                for table in workspace.large:
+                    self.connection.execute(f"DROP TABLE {table}")
+                self.change_catalog(after)
+                changes = sum(resolver.counts.values())
+                self.connection.execute("INSERT INTO hw.epochs VALUES (?, ?, ?)", [number, clock, changes])
+        finally:
+            resolver.release()
+        self.epoch = number
+        self.adopt(after)
+        for observer in self.observers:
+            observer(number, observed)
+        return Epoch(number, clock, resolver.counts, dict(suspended))
+
+    def flow(
+        self, schedule: Schedule, workspace: Workspace, epoch: int, rebuild: Rebuild | None = None
+    ) -> set[str]:
+        """Carry changes through the stages; returns the names of the relations that changed.
+
+        Args:
+            schedule: the stages.
+            workspace: with the deltas of the base relations filled.
+            epoch: under which number changes are appended.
+            rebuild: a view whose maps are evaluated anew, whatever is pending for them.
+        """
+        changed: set[str] = set()
+        for stage in schedule.stages:
+            anew = rebuild is not None and stage.view == rebuild.view
+            if stage.settle is not None:
+                if rebuild is not None and anew:
+                    for statement in rebuild.statements[stage.name]:
+                        self._fill_for_view(stage.view, workspace, pending_of(stage.name), statement)
+                due = bool(stage.inputs & changed) if stage.recompute else workspace.rows(pending_of(stage.name)) > 0
+                if not due and not anew:
+                    continue
+                if stage.settle_and_append is not None and not self.observers:
+                    self._append(stage.name, stage.settle_and_append, epoch, stage.view)
+                    continue
+                self._fill_for_view(stage.view, workspace, delta_of(stage.name), stage.settle)
+            if not workspace.rows(delta_of(stage.name)):
+                continue
+            changed.add(stage.name)
+            for trigger in stage.triggers:
+                if rebuild is None or trigger.view != rebuild.view:  # a rebuilt map reads what is stored, with this change
+                    self._fill_for_view(trigger.view, workspace, pending_of(trigger.target), trigger.fill)
+            if stage.append is not None:
+                self._append(stage.name, stage.append, epoch, None)
+            faults.reach("relation stepped")
+        return changed
+
+    def _fill_for_view(self, view: str | None, workspace: Workspace, table: str, statement: Fill) -> int:
+        with self._blaming(view):
+            return workspace.fill(table, statement)
+
+    def _append(self, store: str, statement: str, epoch: int, view: str | None) -> None:
+        with self._blaming(view):
+            found = self.connection.execute(statement, {"epoch": epoch}).fetchone()
+        self.appended[store] = self.appended.get(store, 0) + (int(found[0]) if found else 0)
+
+    @contextlib.contextmanager
+    def _blaming(self, view: str | None) -> Iterator[None]:
+        """A value that a view's statement cannot take is that view's failure, not the epoch's."""
+        try:
+            yield
+        except duckdb.Error as error:
+            if view is None or not is_value_error(error):
+                raise
+            told: HeadwaterError = translate(error)
+            raise ViewFailed(view, told.code, told.message) from error
+
+    def _observe(self, changed: set[str]) -> dict[str, pa.Table]:
+        """The net change of every view, as rows with `#n`."""
+        out: dict[str, pa.Table] = {}
+        emitter = Emitter(self.catalog.grouped)
+        for relation in self.catalog:
+            if relation.program is not None and relation.name in changed:
+                table = self.connection.sql(changelog_query(relation, emitter)).to_arrow_table()
+                if table.num_rows:
+                    out[relation.name] = table
+        return out

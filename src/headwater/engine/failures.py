@@ -1,0 +1,54 @@
+"""What DuckDB's errors mean to a user."""
+
+from __future__ import annotations
+
+import duckdb
+
+from headwater.emit.scalars import explain_runtime_error
+from headwater.errors import HeadwaterError, InternalError, UserError
+
+#: Raised by a value: a division by zero, an overflow, a cast that does not fit.
+_VALUE_ERRORS = (
+    duckdb.OutOfRangeException,
+    duckdb.ConversionException,
+    duckdb.InvalidInputException,
+    duckdb.DataError,
+)
+
+
+class ViewFailed(Exception):
+    """A view's program cannot take a row; the epoch goes on without the view."""
+
+    def __init__(self, view: str, code: str, reason: str) -> None:
+        super().__init__(f"{view}: {reason}")
+        self.view = view
+        self.code = code
+        self.reason = reason
+
+
+def is_value_error(error: duckdb.Error) -> bool:
+    """Whether a value in the data is to blame, not the machine or us."""
+    return isinstance(error, _VALUE_ERRORS) and not isinstance(error, duckdb.FatalException)
+
+
+def is_fatal(error: duckdb.Error) -> bool:
+    """Whether DuckDB refuses to go on with this database object: it must be opened again."""
+    text = str(error)
+    return isinstance(error, duckdb.FatalException) or "database has been invalidated" in text
+
+
+def translate(error: duckdb.Error) -> HeadwaterError:
+    """A DuckDB error as one of ours."""
+    text = str(error).strip().split("\n", 1)[0]
+    if is_value_error(error):
+        code, reason = explain_runtime_error(str(error))
+        return UserError(code, reason, hint="nothing changed")
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return UserError("HW407", f"out of memory or temporary space: {text}", hint="nothing changed")
+    if isinstance(error, duckdb.IOException | duckdb.FatalException):
+        return UserError(
+            "HW406",
+            f"the warehouse could not be written: {text}",
+            hint="check that the disk has room and is writable; nothing of the epoch was kept",
+        )
+    return InternalError("HW902", f"the engine refused a statement of ours: {text}")

@@ -1,0 +1,29 @@
+"""Named points at which the fault tests kill the process.
+
+In normal use `reach` does nothing. A test sets `hook` in a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+#: Every point, in the order in which an epoch and a consolidation pass them.
+POINTS = (
+    "epoch begun",
+    "changes resolved",
+    "relation stepped",
+    "before commit",
+    "after commit",
+    "view filled",
+    "consolidation copied",
+    "consolidation swapped",
+    "consolidation committed",
+)
+
+hook: Callable[[str], None] | None = None
+
+
+def reach(point: str) -> None:
+    if hook is not None:
+        assert point in POINTS, point
+        hook(point)

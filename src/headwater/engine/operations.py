@@ -1,0 +1,282 @@
+"""What a user may ask of base relations in an epoch, and how it becomes deltas.
+
+Operations apply in order, each on what the ones before it left. Any that breaks a rule fails the whole epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from headwater.algebra.nodes import Filter, Node
+from headwater.algebra.scalars import Scalar
+from headwater.emit import changes
+from headwater.emit.duckdb import Emitter
+from headwater.emit.layout import Fill
+from headwater.engine.workspace import Workspace, delta_of
+from headwater.errors import UserError
+from headwater.store.catalog import Catalog, Kind, Relation
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Base of all operations."""
+
+    relation: str
+
+
+@dataclass(frozen=True)
+class InsertRows(Operation):
+    """Rows to add, in the relation's exact schema."""
+
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class InsertQuery(Operation):
+    """The result of a query to add; its columns stand for the relation's in order."""
+
+    node: Node
+
+
+@dataclass(frozen=True)
+class DeleteRows(Operation):
+    """Rows to take away; each must be there as often as it is named."""
+
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class UpsertRows(Operation):
+    """Rows that replace the ones of the same key; the last row of a key counts."""
+
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class DeleteKeys(Operation):
+    """Keys whose rows to take away; each must be there."""
+
+    keys: pa.Table
+
+
+@dataclass(frozen=True)
+class DeleteWhere(Operation):
+    """Rows to take away by a condition over columns `alias.column`."""
+
+    alias: str
+    predicate: Scalar
+
+
+@dataclass(frozen=True)
+class UpdateWhere(Operation):
+    """Rows to change by a condition, with the new value of each assigned column."""
+
+    alias: str
+    predicate: Scalar
+    values: Mapping[str, Scalar]
+
+
+def size(operation: Operation) -> int:
+    """Rows that wait in memory on behalf of an operation."""
+    match operation:
+        case InsertRows(rows=rows) | DeleteRows(rows=rows) | UpsertRows(rows=rows) | DeleteKeys(keys=rows):
+            return int(rows.num_rows)
+    return 1
+
+
+def check_target(catalog: Catalog, name: str, operation: str, needs_key: bool = False) -> Relation:
+    """The relation an operation may change, or a clear error."""
+    relation = catalog.find(name)
+    if relation is None:
+        raise UserError("HW102", f"there is no stream or table named {name!r}", hint="SHOW RELATIONS lists what exists")
+    if relation.kind is Kind.VIEW:
+        raise UserError(
+            "HW301", f"{relation.name} is a view: it changes only with its inputs", hint="change the tables below it"
+        )
+    if relation.kind is Kind.STREAM and operation != "insert":
+        raise UserError(
+            "HW302",
+            f"{relation.name} is a stream without a key: it only grows, {operation} is refused",
+            hint="use a table, if rows must be deleted or updated",
+        )
+    if needs_key and not relation.key:
+        raise UserError(
+            "HW303", f"{relation.name} has no primary key, so {operation} has nothing to go by", hint="declare one"
+        )
+    if relation.static and catalog.dependents(relation.name):
+        raise UserError(
+            "HW304",
+            f"{relation.name} is a STATIC table that views already use: it cannot change",
+            hint="drop the views first, or create the table without STATIC",
+        )
+    return relation
+
+
+class Resolver:
+    """Applies operations to the delta tables of a connection."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        catalog: Catalog,
+        workspace: Workspace,
+        statements: dict[tuple[str, ...], object],
+    ) -> None:
+        """Make a resolver for one epoch.
+
+        Args:
+            connection: the writer's.
+            catalog: what exists in this epoch.
+            workspace: where deltas are filled.
+            statements: emitted statements by what they depend on, kept from epoch to epoch: emitting one takes as long as
+                running it on a small batch.
+        """
+        self._connection = connection
+        self._catalog = catalog
+        self._workspace = workspace
+        self._statements = statements
+        self._emitter = Emitter(catalog.grouped)
+        self._batches: list[str] = []
+        #: Rows that have come and gone so far, by relation.
+        self.counts: dict[str, int] = {}
+
+    def apply(self, operation: Operation) -> None:
+        """Resolve one operation."""
+        match operation:
+            case InsertRows(name, rows):
+                relation = check_target(self._catalog, name, "insert")
+                self._add(relation, self._register(rows), 1)
+                self._check_keys(relation)
+            case InsertQuery(name, node):
+                relation = check_target(self._catalog, name, "insert")
+                self._run(relation, changes.insert_query(relation.name, node, self._emitter))
+                self._check_nulls(relation)
+                self._check_keys(relation)
+            case DeleteRows(name, rows):
+                relation = check_target(self._catalog, name, "delete")
+                source = self._register(rows)
+                self._check_there(relation, source)
+                self._add(relation, source, -1)
+            case UpsertRows(name, rows):
+                relation = check_target(self._catalog, name, "upsert", needs_key=True)
+                ordinals = pa.array(range(rows.num_rows), pa.int64())
+                source = self._register(rows.append_column(changes.ORDINAL, ordinals))
+                self._retire(relation, source)
+                latest = self._emit(changes.insert_latest, relation.name, relation.fields, relation.key_fields, source)
+                self._run(relation, latest)
+            case DeleteKeys(name, keys):
+                relation = check_target(self._catalog, name, "delete by key", needs_key=True)
+                source = self._register(keys)
+                self._check_keys_there(relation, source)
+                self._retire(relation, source)
+            case DeleteWhere(name, alias, predicate):
+                relation = check_target(self._catalog, name, "delete")
+                rows_found = self._matching(relation, alias, predicate)
+                self._run(relation, changes.delete_where(relation.name, rows_found, self._emitter))
+            case UpdateWhere(name, alias, predicate, values):
+                relation = check_target(self._catalog, name, "update")
+                rows_found = self._matching(relation, alias, predicate)
+                self._run(relation, changes.update_where(relation.name, rows_found, values, self._emitter))
+                self._check_nulls(relation)
+                self._check_keys(relation)
+            case _:
+                raise TypeError(f"unknown operation {operation!r}")
+
+    def release(self) -> None:
+        """Forget the batches."""
+        for source in self._batches:
+            self._connection.unregister(source)
+        self._batches.clear()
+
+    def _emit(self, emit: Callable[..., T], *args: object) -> T:
+        """An emitted statement, from the cache if it was emitted before."""
+        key = (emit.__name__, *(str(one) for one in args if isinstance(one, str | int)))
+        if key not in self._statements:
+            self._statements[key] = emit(*args)
+        return self._statements[key]  # type: ignore[return-value]
+
+    def _changed(self, relation: Relation) -> bool:
+        return self._workspace.filled(delta_of(relation.name))
+
+    def _matching(self, relation: Relation, alias: str, predicate: Scalar) -> Filter:
+        return changes.matching(relation.name, relation.fields, alias, predicate, self._changed(relation))
+
+    def _register(self, rows: pa.Table) -> str:
+        source = f"#batch{len(self._batches)}"
+        self._connection.register(source, rows)
+        self._batches.append(source)
+        return source
+
+    def _add(self, relation: Relation, source: str, sign: int) -> None:
+        self._run(relation, self._emit(changes.insert_rows, relation.name, relation.fields, source, sign))
+
+    def _retire(self, relation: Relation, source: str) -> None:
+        changed = self._changed(relation)
+        self._run(
+            relation,
+            self._emit(changes.retire_keys, relation.name, relation.fields, relation.key_fields, source, changed),
+        )
+
+    def _run(self, relation: Relation, statement: Fill) -> None:
+        added = self._workspace.fill(delta_of(relation.name), statement)
+        self.counts[relation.name] = self.counts.get(relation.name, 0) + added
+
+    def _first(self, query: str) -> tuple[object, ...] | None:
+        found: tuple[object, ...] | None = self._connection.execute(query).fetchone()
+        return found
+
+    def _check_keys(self, relation: Relation) -> None:
+        if not relation.key:
+            return
+        found = self._first(self._emit(changes.duplicate_keys, relation.name, relation.key_fields))
+        if found is not None:
+            raise UserError(
+                "HW305",
+                f"{relation.name} would have two rows with key {_show(relation.key, found)}",
+                hint=f"{_NOTHING_DONE}; use upsert to replace rows",
+            )
+
+    def _check_keys_there(self, relation: Relation, source: str) -> None:
+        changed = self._changed(relation)
+        found = self._first(self._emit(changes.missing_keys, relation.name, relation.key_fields, source, changed))
+        if found is not None:
+            key = _show(relation.key, found)
+            raise UserError("HW306", f"{relation.name} has no row with key {key}", hint=_NOTHING_DONE)
+
+    def _check_there(self, relation: Relation, source: str) -> None:
+        query = self._emit(
+            changes.missing_rows, relation.name, relation.fields, relation.key_fields, source, self._changed(relation)
+        )
+        found = self._first(query)
+        if found is not None:
+            names = tuple(f.name for f in relation.fields)
+            raise UserError(
+                "HW306",
+                f"{relation.name} does not have the row {_show(names, found)}, or not that often",
+                hint=_NOTHING_DONE,
+            )
+
+    def _check_nulls(self, relation: Relation) -> None:
+        required = tuple(f.name for f in relation.fields if not f.nullable)
+        if not required:
+            return
+        flags = self._first(changes.null_in(relation.name, required)) or ()
+        for text, found in zip(required, flags, strict=False):
+            if found:
+                raise UserError("HW307", f"{relation.name}.{text} cannot be NULL", hint=_NOTHING_DONE)
+
+
+_NOTHING_DONE = "the whole epoch was refused; nothing changed"
+
+
+def _show(names: tuple[str, ...], values: tuple[object, ...]) -> str:
+    text = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=False))
+    return f"({text if len(text) <= 200 else text[:199] + '…'})"

@@ -1,0 +1,116 @@
+"""EXPLAIN: a program as text for people and as data for programs. It decides nothing; it prints what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headwater.algebra.nodes import Sum
+from headwater.plan.program import Add, Map, Program
+
+
+@dataclass(frozen=True)
+class InputNote:
+    """What the catalogue knows of a relation that a program reads."""
+
+    name: str
+    kind: str
+    kept: bool
+
+
+@dataclass(frozen=True)
+class EmittedSQL:
+    """The SQL an engine will run, in the order of the program's statements.
+
+    Attributes:
+        steps: one per `Add`.
+        settle: per map, how its pending change becomes its change.
+        append: per map, how the change is stored.
+    """
+
+    steps: tuple[str, ...]
+    settle: Mapping[str, str]
+    append: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`str()` for people, `to_dict()` for programs."""
+
+    program: Program
+    inputs: tuple[InputNote, ...]
+    sql: EmittedSQL
+    notes: tuple[str, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, object]:
+        data = self.program.to_dict()
+        data["inputs"] = [{"name": i.name, "kind": i.kind, "kept": i.kept} for i in self.inputs]
+        data["maps"] = [
+            {**_map_facts(one), "settle_sql": self.sql.settle[one.name], "append_sql": self.sql.append[one.name]}
+            for one in self.program.maps
+        ]
+        adds = [s for s in self.program.statements if isinstance(s, Add)]
+        data["statements"] = [
+            {"on": s.on, "target": s.target, "term": str(s.term), "sql": text}
+            for s, text in zip(adds, self.sql.steps, strict=True)
+        ]
+        data["recomputed"] = [one.name for one in self.program.maps if self.program.recomputes(one.name)]
+        data["notes"] = list(self.notes)
+        return data
+
+    def __str__(self) -> str:
+        program = self.program
+        lines = [f"VIEW {program.view}   (strategy: {program.strategy})", "", "query", *_indent(str(program.query))]
+        lines += ["", "relations"]
+        lines += [f"  {i.name}: {i.kind}{'' if i.kept else ', only its changes are read'}" for i in self.inputs]
+        lines += ["", "maps"]
+        for one in program.maps:
+            lines += [f"  {_signature(one)}", *_indent(str(one.definition), 4)]
+        for relation in self._changing():
+            lines += ["", f"on change of {relation}"]
+            for statement, text in self._steps(relation):
+                lines += [f"  Δ{statement.target} +=", *_indent(str(statement.term), 4), *_indent(text, 6)]
+        for one in program.maps:
+            heading = "recompute and compare" if program.recomputes(one.name) else "settle"
+            lines += ["", f"{heading} {one.name}", *_indent(self.sql.settle[one.name], 6)]
+            lines += _indent(self.sql.append[one.name], 6)
+        if self.notes:
+            lines += ["", "notes", *(f"  {note}" for note in self.notes)]
+        return "\n".join(lines)
+
+    def _changing(self) -> list[str]:
+        adds = [s for s in self.program.statements if isinstance(s, Add)]
+        return list(
+            dict.fromkeys([*(i.name for i in self.inputs if any(s.on == i.name for s in adds)), *(s.on for s in adds)])
+        )
+
+    def _steps(self, relation: str) -> list[tuple[Add, str]]:
+        adds = [s for s in self.program.statements if isinstance(s, Add)]
+        return [(s, text) for s, text in zip(adds, self.sql.steps, strict=True) if s.on == relation]
+
+
+def _signature(one: Map) -> str:
+    """`name[keys] -> payload` for a map stored by group, `name(columns)` for rows."""
+    if one.present is None:
+        return f"{one.name}({', '.join(str(f) for f in one.fields)}) := rows of"
+    sums: Sum = one.present.sums
+    keys = ", ".join(f"{name} {key.type}" for name, key in sums.keys)
+    payload = ", ".join(f"{f.name} {f.type}" for f in sums.payload)
+    return f"{one.name}[{keys}] -> ({payload}) :="
+
+
+def _map_facts(one: Map) -> dict[str, object]:
+    facts: dict[str, object] = {"name": one.name, "definition": str(one.definition)}
+    if one.present is None:
+        return facts | {"stored": "rows", "columns": [[f.name, str(f.type)] for f in one.fields]}
+    sums = one.present.sums
+    return facts | {
+        "stored": "groups",
+        "keys": [[name, str(key.type)] for name, key in sums.keys],
+        "payload": [[f.name, str(f.type)] for f in sums.payload],
+        "columns": [[f.name, str(f.type)] for f in one.fields],
+    }
+
+
+def _indent(text: str, by: int = 2) -> list[str]:
+    return [" " * by + line for line in text.splitlines()]

@@ -1,0 +1,1 @@
+"""Ways to maintain a view, one module each."""

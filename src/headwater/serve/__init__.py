@@ -1,0 +1,1 @@
+"""Reading views, also from other processes."""

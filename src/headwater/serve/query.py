@@ -1,0 +1,57 @@
+"""Answering ad hoc queries from the last committed epoch."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from headwater.algebra.nodes import Present
+from headwater.emit.duckdb import Emitter
+from headwater.emit.layout import MULTIPLICITY, column, name, sql
+from headwater.emit.scalars import duckdb_scalar
+from headwater.engine.arrow_types import from_storage
+from headwater.engine.failures import translate
+from headwater.sql.lower import Answer
+from headwater.store.warehouse import Warehouse
+
+
+def answer_query(answer: Answer, emitter: Emitter) -> str:
+    """The SQL that yields an answer's rows, each as often as it counts, in order."""
+    node = answer.node
+    names = node.column_names
+    if isinstance(node, Present):
+        rows: exp.Query = emitter.rows(node)
+    else:
+        rows = _spread(emitter.net_rows(node), names)
+    query = exp.Select(expressions=[column(text) for text in names])
+    query = query.from_(exp.Subquery(this=rows, alias=exp.TableAlias(this=name("#answer"))), copy=False)
+    for key in answer.order:
+        by = duckdb_scalar(key.scalar, lambda text: column(text))
+        query = query.order_by(
+            exp.Ordered(this=by, desc=key.descending, nulls_first=key.nulls_first), copy=False, dialect="duckdb"
+        )
+    if answer.limit is not None:
+        query = query.limit(answer.limit, copy=False)
+    if answer.offset:
+        query = query.offset(answer.offset, copy=False)
+    return sql(query)
+
+
+def _spread(rows: exp.Query, names: tuple[str, ...]) -> exp.Select:
+    """A row of multiplicity n as n rows."""
+    copies = exp.Explode(this=exp.func("RANGE", column(MULTIPLICITY)))
+    query = exp.Select(expressions=[*(column(text) for text in names), exp.Alias(this=copies, alias=name("#copy"))])
+    return query.from_(exp.Subquery(this=rows, alias=exp.TableAlias(this=name("#net"))), copy=False)
+
+
+def run_query(warehouse: Warehouse, answer: Answer, emitter: Emitter) -> pa.Table:
+    """Evaluate an answer on a snapshot of its own."""
+    reader = warehouse.reader()
+    try:
+        table = reader.sql(answer_query(answer, emitter)).to_arrow_table()
+    except duckdb.Error as error:
+        raise translate(error) from error
+    finally:
+        reader.close()
+    return from_storage(table, answer.node.schema).rename_columns(list(answer.names))

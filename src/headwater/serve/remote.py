@@ -1,0 +1,303 @@
+"""A warehouse that another process has open, reached through its socket: the same methods as a local one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headwater import types as t
+from headwater.engine.ingest import rows_to_arrow
+from headwater.errors import HeadwaterError, UserError
+from headwater.serve import wire
+from headwater.serve.socket import find_socket
+from headwater.serve.wire import Message
+from headwater.store.warehouse import LOCK
+
+if TYPE_CHECKING:
+    from headwater.database import Result
+    from headwater.engine.engine import Epoch
+
+UNREACHABLE = "HW450"
+CONNECTION_LOST = "HW453"
+_HELLO_SECONDS = 10.0
+_PATIENCE_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class RemoteExplanation:
+    """An explanation made by the process that holds the warehouse."""
+
+    text: str
+    data: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.data
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class RemoteEpochBuilder:
+    """Operations on one or more relations that take effect together; see `RemoteDatabase.epoch`.
+
+    Rows are converted here, by the same rules as in the process that holds the warehouse, so that a value that does
+    not fit is refused before anything is sent.
+    """
+
+    def __init__(self, database: RemoteDatabase) -> None:
+        self._database = database
+        self.operations: list[dict[str, str]] = []
+        self.tables: list[pa.Table] = []
+        self.committed: Epoch | None = None
+
+    def insert(self, relation: str, rows: object) -> None:
+        """Add rows."""
+        self._add("insert", relation, rows)
+
+    def delete(self, relation: str, rows: object) -> None:
+        """Take rows away; each must be there as often as it is named."""
+        self._add("delete", relation, rows)
+
+    def upsert(self, relation: str, rows: object) -> None:
+        """Add rows of a keyed table, in place of those with the same key."""
+        self._add("upsert", relation, rows)
+
+    def delete_keys(self, relation: str, keys: object) -> None:
+        """Take away the rows with these keys: dicts or tuples of the key columns, or bare values of a single one."""
+        self._add("delete_keys", relation, keys)
+
+    def _add(self, operation: str, relation: str, rows: object) -> None:
+        fields, key = self._database.fields(relation)
+        if operation == "delete_keys" and key:
+            fields = key
+            if isinstance(rows, list | tuple) and len(key) == 1:
+                rows = [one if isinstance(one, dict | tuple | list) else (one,) for one in rows]
+        self.tables.append(rows_to_arrow(rows, fields, relation=relation))
+        self.operations.append({"op": operation, "relation": relation})
+
+
+class RemoteDatabase:
+    """The client's end of a warehouse's socket.
+
+    Requests of several threads are sent one after the other. Ctrl-C gives up waiting for an answer; the process that
+    holds the warehouse still finishes the request.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        """Connect.
+
+        Raises:
+            UserError: HW450, nobody answers on the socket; HW451, the other side has another protocol.
+        """
+        self.folder = Path(folder).resolve()
+        self._lock = threading.Lock()
+        self._limit = wire.MAX_REQUEST_BYTES
+        self._holder: int | None = None
+        self._socket: socket.socket | None = None
+        self._met = False
+        self._closed = False
+        with self._lock:
+            self._connected()
+
+    @classmethod
+    def connect(cls, folder: str | Path, busy: HeadwaterError | None = None) -> RemoteDatabase:
+        """Connect to the process that holds the warehouse's lock.
+
+        That process may just have taken the lock and not listen yet, so a connection that fails is tried again for a
+        short while.
+
+        Args:
+            folder: the warehouse.
+            busy: the error that told that the lock is taken; the cause of the one raised here.
+
+        Raises:
+            UserError: HW450, nobody answers on the socket; HW451, the other side has another protocol.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                return cls(folder)
+            except UserError as error:
+                if error.code != UNREACHABLE or time.monotonic() > deadline:
+                    raise error from busy
+            time.sleep(0.05)
+
+    @property
+    def pid(self) -> int | None:
+        """The process that holds the warehouse."""
+        return self._holder
+
+    def execute(self, sql: str, *, name: str = "<sql>") -> list[Result]:
+        return wire.load_results(self._call({"op": "execute", "sql": sql, "name": name}))
+
+    def query(self, sql: str) -> pa.Table:
+        return self._call({"op": "query", "sql": sql}).tables[0]
+
+    @contextlib.contextmanager
+    def epoch(self) -> Iterator[RemoteEpochBuilder]:
+        """Collect operations and apply them as one epoch when the block ends; an exception inside drops them."""
+        builder = RemoteEpochBuilder(self)
+        yield builder
+        builder.committed = self._submit(builder)
+
+    def insert(self, relation: str, rows: object) -> Epoch:
+        """Add rows to a stream or table: Arrow, pandas, Polars, dicts or tuples. Lies wholly in one epoch."""
+        builder = RemoteEpochBuilder(self)
+        builder.insert(relation, rows)
+        return self._submit(builder)
+
+    def fields(self, relation: str) -> tuple[t.Schema, t.Schema]:
+        """A relation's columns, and those of them that are its key."""
+        return wire.load_fields(self._call({"op": "fields", "relation": relation}).header["ok"])
+
+    def explain(self, view_or_query: str) -> RemoteExplanation:
+        return RemoteExplanation(**self._call({"op": "explain", "sql": view_or_query}).header["ok"])
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = self._call({"op": "status"}).header["ok"]
+        return status
+
+    def relations(self) -> list[dict[str, Any]]:
+        relations: list[dict[str, Any]] = self._call({"op": "relations"}).header["ok"]
+        return relations
+
+    def close(self) -> None:
+        self._closed = True
+        self._disconnect()
+
+    def __enter__(self) -> RemoteDatabase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _submit(self, builder: RemoteEpochBuilder) -> Epoch:
+        header = {"op": "epoch", "operations": builder.operations}
+        return wire.load_epoch(self._call(header, *builder.tables).header["ok"])
+
+    def _call(self, header: dict[str, Any], *tables: pa.Table) -> Message:
+        """Send a request and wait for its answer.
+
+        Raises:
+            HeadwaterError: what the request raised on the other side; HW452 a request too large; HW453 the connection
+                broke.
+        """
+        pieces = wire.pack(Message(header, tables))
+        size = sum(map(len, pieces))
+        with self._lock:
+            if self._closed:
+                raise UserError("HW457", "the warehouse was closed", hint="connect to it again")
+            channel = self._connected()
+            if size > self._limit:
+                raise wire.too_large(size, self._limit)
+            with self._broken_off():
+                for piece in pieces:
+                    channel.sendall(piece)
+                answer = wire.unpack(channel.recv)
+        if "error" in answer.header:
+            raise wire.load_error(answer.header["error"])
+        return answer
+
+    @contextlib.contextmanager
+    def _broken_off(self) -> Iterator[None]:
+        """Whatever interrupts a call leaves half a message behind, so the connection ends; the next call makes one."""
+        try:
+            yield
+        except (OSError, wire.ClosedError, wire.GarbledError) as error:
+            self._disconnect()
+            raise UserError(
+                CONNECTION_LOST,
+                f"{self._who()} closed the connection before it answered",
+                hint="whether the last statement was carried out is not known: connect again and look",
+            ) from error
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            self._socket = self._connect()
+        return self._socket
+
+    def _connect(self) -> socket.socket:
+        if not self._met:
+            self._holder = holder(self.folder)
+        path = find_socket(self.folder)
+        if path is None:
+            raise self._unreachable("it has no socket there")
+        channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            channel.settimeout(_HELLO_SECONDS)
+            channel.connect(os.fspath(path))
+            for piece in wire.pack(Message({"op": "hello", **self._speaks()})):
+                channel.sendall(piece)
+            answer = wire.unpack(channel.recv).header
+        except ConnectionRefusedError as error:
+            channel.close()
+            raise self._unreachable(f"{path} was left behind by a process that has ended") from error
+        except PermissionError as error:
+            channel.close()
+            raise self._unreachable(f"{path} belongs to another user") from error
+        except (OSError, wire.ClosedError, wire.GarbledError) as error:
+            channel.close()
+            raise self._unreachable(f"it does not answer on {path} ({error or type(error).__name__})") from error
+        if "error" in answer:
+            channel.close()
+            raise wire.load_error(answer["error"])
+        channel.settimeout(None)  # a query takes as long as it takes
+        self._limit = answer["ok"]["max_request_bytes"]
+        self._holder = answer["ok"]["pid"]
+        self._met = True
+        return channel
+
+    def _speaks(self) -> dict[str, Any]:
+        return {"protocol": wire.PROTOCOL, "version": wire.package_version()}
+
+    def _disconnect(self) -> None:
+        channel, self._socket = self._socket, None
+        if channel is not None:
+            with contextlib.suppress(OSError):
+                channel.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for an answer
+            channel.close()
+
+    def _who(self) -> str:
+        return "the process that holds the warehouse" if self._holder is None else f"process {self._holder}"
+
+    def _unreachable(self, reason: str) -> UserError:
+        if self._met:
+            message = f"{self._who()} no longer answers for the warehouse {self.folder}: {reason}"
+            hint = "connect again: the warehouse opens when no other process has it open"
+        elif self._holder is not None and _is_alive(self._holder):
+            message = f"process {self._holder} has the warehouse {self.folder} open and cannot be reached: {reason}"
+            hint = f"wait until process {self._holder} is done, or end it, and try again"
+        else:
+            message = f"the warehouse {self.folder} cannot be reached through another process: {reason}"
+            hint = "try again: the warehouse opens when no other process has it open"
+        return UserError(UNREACHABLE, message, hint=hint)
+
+
+def holder(folder: Path) -> int | None:
+    """The process that last took the warehouse's lock, as it wrote itself down there."""
+    try:
+        return int((folder / LOCK).read_text(encoding="utf-8").split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # it lives, but is another user's
+    return True

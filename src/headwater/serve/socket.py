@@ -1,0 +1,282 @@
+"""The warehouse's socket: how other processes reach a warehouse that this one has open.
+
+A warehouse has one writer at a time. While it is open, `Server` listens on a Unix domain socket in the warehouse's
+folder and answers the requests of `headwater.serve.remote`, one thread a client. Only the user who opened the
+warehouse may connect.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import socket
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from headwater.errors import UserError
+from headwater.serve import wire
+from headwater.serve.wire import Message
+
+if TYPE_CHECKING:
+    from headwater.database import EpochBuilder, Result
+    from headwater.engine.engine import Epoch
+    from headwater.plan.explain import Explanation
+    from headwater.store.catalog import Relation
+
+SOCKET_FILE = "headwater.sock"
+POINTER_FILE = "headwater.sock.path"
+#: The shortest limit among the systems Python runs on (macOS: 104 bytes with the closing zero).
+MAX_PATH_BYTES = 103
+_CLOSE_SECONDS = 5.0
+
+
+class Served(Protocol):
+    """What a server needs of a database. Its methods are called from several threads at once."""
+
+    def execute(self, sql: str, *, name: str = "<sql>") -> list[Result]: ...
+    def query(self, sql: str) -> pa.Table: ...
+    def epoch(self) -> contextlib.AbstractContextManager[EpochBuilder]: ...
+    def explain(self, view_or_query: str) -> Explanation: ...
+    def status(self) -> dict[str, object]: ...
+    def relations(self) -> list[dict[str, object]]: ...
+    def find(self, name: str) -> Relation: ...
+
+
+def find_socket(folder: Path) -> Path | None:
+    """Where the warehouse's socket is, whether or not anybody listens there."""
+    direct = folder / SOCKET_FILE
+    if direct.exists():
+        return direct
+    try:
+        elsewhere = Path((folder / POINTER_FILE).read_text(encoding="utf-8").strip())
+        owner = elsewhere.stat().st_uid
+    except OSError:
+        return None
+    # The temporary folder is everybody's: a stale pointer must not lead to what another user has put there since.
+    return elsewhere if owner in (os.getuid(), folder.stat().st_uid) else None
+
+
+def is_answered(path: Path) -> bool:
+    """Whether a process listens there. A socket file outlives a process that was killed."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(2.0)
+        try:
+            probe.connect(os.fspath(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:  # a full backlog or a timeout: someone is there, but busy
+            return True
+    return True
+
+
+class Server:
+    """Answers for a database on the socket of its warehouse, from construction until `close`."""
+
+    def __init__(
+        self, database: Served, folder: str | Path, *, max_request_bytes: int = wire.MAX_REQUEST_BYTES
+    ) -> None:
+        """Start listening.
+
+        Args:
+            database: what requests are put to.
+            folder: the warehouse; whoever starts a server holds its lock.
+            max_request_bytes: larger requests are refused.
+
+        Raises:
+            UserError: HW455, a process answers on this socket already; HW456, the socket cannot be made.
+        """
+        self._database = database
+        self._folder = Path(folder).resolve()
+        self._max_request_bytes = max_request_bytes
+        self._own_folder: Path | None = None
+        self._lock = threading.Lock()
+        self._clients: dict[socket.socket, threading.Thread] = {}
+        self._closed = False
+        self._listener = self._listen()
+        self._acceptor = threading.Thread(target=self._accept, name="headwater-socket", daemon=True)
+        self._acceptor.start()
+        # A script that ends without closing its database must neither leave the socket behind nor keep the database
+        # alive from a thread while the interpreter comes apart.
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Stop listening, let running requests answer for a few seconds, remove the socket.
+
+        The caller must not hold a lock that a running request waits for.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            clients = dict(self._clients)
+        atexit.unregister(self.close)
+        self._remove_files()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread; close alone does not
+        self._listener.close()
+        for client in clients:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RD)  # no further request; the answer under way still goes out
+        for thread in (self._acceptor, *clients.values()):
+            if thread is not threading.current_thread():
+                thread.join(_CLOSE_SECONDS)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _listen(self) -> socket.socket:
+        left = find_socket(self._folder)
+        if left and is_answered(left):
+            raise UserError(
+                "HW455",
+                f"another process already answers for the warehouse {self._folder}",
+                hint="close it, or connect to the warehouse through it",
+            )
+        self._remove_files()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self.path = self._choose_path()
+            listener.bind(os.fspath(self.path))
+            os.chmod(self.path, 0o600)  # before listen: until then nobody can connect
+            listener.listen()
+        except OSError as error:
+            listener.close()
+            self._remove_files()
+            raise UserError(
+                "HW456",
+                f"the warehouse's socket cannot be made in {self._folder}: {error.strerror or error}",
+                hint="the warehouse must be on a file system that allows writing and Unix sockets",
+            ) from error
+        return listener
+
+    def _choose_path(self) -> Path:
+        direct = self._folder / SOCKET_FILE
+        if len(os.fsencode(direct)) <= MAX_PATH_BYTES:
+            return direct
+        self._own_folder = Path(tempfile.mkdtemp(prefix="headwater-"))
+        path = self._own_folder / SOCKET_FILE
+        pointer = self._folder / POINTER_FILE
+        partial = pointer.with_suffix(".new")
+        partial.write_text(f"{path}\n", encoding="utf-8")
+        partial.replace(pointer)
+        return path
+
+    def _remove_files(self) -> None:
+        for name in (SOCKET_FILE, POINTER_FILE):
+            with contextlib.suppress(OSError):
+                (self._folder / name).unlink()
+        if self._own_folder:
+            shutil.rmtree(self._own_folder, ignore_errors=True)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                if self._closed:
+                    return
+                continue  # the client left before it was accepted
+            thread = threading.Thread(target=self._serve, args=(client,), name="headwater-client", daemon=True)
+            with self._lock:
+                if self._closed:
+                    client.close()
+                    return
+                self._clients[client] = thread
+            thread.start()
+
+    def _serve(self, client: socket.socket) -> None:
+        """Answer one client until it leaves."""
+        with client:
+            try:
+                if self._greet(client):
+                    while self._answer(client):
+                        pass
+            except (wire.ClosedError, wire.GarbledError, OSError):
+                pass  # the client is gone or is no client of ours: nothing is owed to it
+            finally:
+                with self._lock:
+                    self._clients.pop(client, None)
+
+    def _greet(self, client: socket.socket) -> bool:
+        """Check that both sides speak the same protocol; the client says which one it speaks first."""
+        try:
+            hello = wire.unpack(client.recv, wire.MAX_HELLO_BYTES).header
+        except UserError as error:
+            _send(client, wire.pack_error(error))
+            return False
+        if hello.get("op") != "hello" or hello.get("protocol") != wire.PROTOCOL:
+            mismatch = UserError(
+                "HW451",
+                f"process {os.getpid()} holds the warehouse with Headwater {wire.package_version()} "
+                f"(protocol {wire.PROTOCOL}), and this is Headwater {hello.get('version')} "
+                f"(protocol {hello.get('protocol')})",
+                hint="use the same version of Headwater on both sides",
+            )
+            _send(client, wire.pack_error(mismatch))
+            return False
+        about = {"pid": os.getpid(), "version": wire.package_version(), "max_request_bytes": self._max_request_bytes}
+        _send(client, wire.pack(Message({"ok": about})))
+        return True
+
+    def _answer(self, client: socket.socket) -> bool:
+        """Answer one request; False when the connection is of no more use."""
+        try:
+            request = wire.unpack(client.recv, self._max_request_bytes)
+        except UserError as error:  # too large: the rest of it is still in the pipe, so this connection ends
+            _send(client, wire.pack_error(error))
+            return False
+        try:
+            reply = wire.pack(self._carry_out(request))
+        except Exception as error:
+            reply = wire.pack_error(error)
+        _send(client, reply)
+        return True
+
+    def _carry_out(self, request: Message) -> Message:
+        header = request.header
+        match header.get("op"):
+            case "execute":
+                return wire.dump_results(self._database.execute(header["sql"], name=header["name"]))
+            case "query":
+                return Message({"ok": None}, (self._database.query(header["sql"]),))
+            case "epoch":
+                return Message({"ok": wire.dump_epoch(self._run_epoch(header["operations"], request.tables))})
+            case "fields":
+                relation = self._database.find(header["relation"])
+                return Message({"ok": wire.dump_fields(relation.fields, relation.key)})
+            case "explain":
+                explanation = self._database.explain(header["sql"])
+                return Message({"ok": {"text": str(explanation), "data": explanation.to_dict()}})
+            case "status":
+                return Message({"ok": self._database.status()})
+            case "relations":
+                return Message({"ok": self._database.relations()})
+            case other:
+                raise UserError("HW454", f"the process that holds the warehouse knows no request {other!r}")
+
+    def _run_epoch(self, operations: list[dict[str, str]], tables: tuple[pa.Table, ...]) -> Epoch:
+        with self._database.epoch() as builder:
+            methods = {
+                "insert": builder.insert,
+                "delete": builder.delete,
+                "upsert": builder.upsert,
+                "delete_keys": builder.delete_keys,
+            }
+            for operation, rows in zip(operations, tables, strict=True):
+                methods[operation["op"]](operation["relation"], rows)
+        assert builder.committed is not None
+        return builder.committed
+
+
+def _send(client: socket.socket, pieces: list[bytes | memoryview]) -> None:
+    for piece in pieces:
+        client.sendall(piece)

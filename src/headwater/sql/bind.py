@@ -1,0 +1,469 @@
+"""Scalar expressions: from query trees to typed scalars, every implicit conversion made explicit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from headwater import types as t
+from headwater.algebra.functions import REGISTRY, resolve
+from headwater.algebra.functions.casts import can_cast, cast_value
+from headwater.algebra.functions.errors import EvaluationError
+from headwater.algebra.functions.evaluate import evaluate_scalar
+from headwater.algebra.scalars import Call, Cast, Column, Literal, Scalar, cast
+from headwater.algebra.simplify.fold_constants import fold
+from headwater.errors import HeadwaterError, Source
+from headwater.sql import literals
+from headwater.sql.calls import bind_call
+from headwater.sql.place import Place
+from headwater.sql.precedence import check_precedence
+from headwater.sql.scope import RelationInfo, Scope, Visible
+from headwater.sql.types import from_sqlglot
+
+
+class Aggregates(Protocol):
+    """Who takes the aggregates of an expression and says what stands for their value."""
+
+    def add(self, name: str, node: exp.Anonymous, args: list[Scalar]) -> Scalar:
+        """The value of an aggregate, over the columns of a map."""
+
+    def argument(self, node: exp.Expr) -> Scalar:
+        """Bind an argument of an aggregate."""
+
+
+class Binder:
+    """Binds the expressions of one clause.
+
+    Attributes:
+        place: where the tree stands in the text.
+        lookup: what a column reference means in this clause.
+        aggregates: who takes aggregates, or None where there must not be any.
+        clause: what the clause is called in a message.
+        read: every column that was bound with the reference that named it, so that an error found later can point.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        lookup: Callable[[exp.Column], Scalar],
+        *,
+        aggregates: Aggregates | None = None,
+        clause: str = "this place",
+    ) -> None:
+        self.place = place
+        self.lookup = lookup
+        self.aggregates = aggregates
+        self.clause = clause
+        self.read: list[tuple[Scalar, exp.Column]] = []
+
+    def bind(self, node: exp.Expr) -> Scalar:
+        """The scalar an expression means.
+
+        Raises:
+            UserError: a name, type or literal is wrong.
+            NotSupported: it is good SQL that Headwater does not do.
+        """
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            raise self._refusal(node)
+        return handler(self, node)
+
+    def condition(self, node: exp.Expr) -> Scalar:
+        """Bind an expression that must be a condition."""
+        bound = self.bind(node)
+        if bound.type != t.BOOLEAN:
+            raise self.place.mistake(
+                "HW106", f"{self.clause} needs a condition, and this is {bound.type}", node, "compare it with something"
+            )
+        return bound
+
+    def constant(self, node: exp.Expr) -> Literal:
+        """Bind an expression and compute it; it must not read columns."""
+        bound = self.bind(node)
+        if bound.columns:
+            raise self.place.mistake("HW101", f"{self.clause} cannot read columns", node)
+        return self.value(bound, node)
+
+    def value(self, scalar: Scalar, node: exp.Expr) -> Literal:
+        """What a scalar without columns is."""
+        if isinstance(scalar, Literal):
+            return scalar
+        try:
+            return Literal(evaluate_scalar(scalar, {}), scalar.type)
+        except EvaluationError as error:
+            raise error.at(self.place.span(node), self.place.source) from None
+
+    def call(self, function: str, node: exp.Expr, *args: Scalar, shown: str | None = None) -> Scalar:
+        """A call of a function of the algebra with Spark's implicit casts."""
+        shown = shown or function.upper()
+        if function not in REGISTRY:
+            raise self.place.unsupported("HW211", f"{shown} is not supported yet", node)
+        try:
+            signature = resolve(function, args)
+        except ValueError as error:
+            raise self.place.mistake("HW105", f"{shown}: {error}", node) from None
+        return Call(
+            function, tuple(self.convert(arg, to, node) for arg, to in zip(args, signature.params, strict=True))
+        )
+
+    def convert(self, arg: Scalar, to: t.Type, node: exp.Expr, *, safe: bool = False) -> Scalar:
+        """The value in another type, if there is such a conversion."""
+        if not can_cast(arg.type, to):
+            message = f"{arg.type} cannot be converted to {to}"
+            if to == t.STRING and arg.type != t.STRING:  # Spark writes every type as text
+                hint = "convert it to DECIMAL first" if t.is_fractional(arg.type) else None
+                raise self.place.unsupported("HW214", f"{message} yet", node, hint)
+            raise self.place.mistake("HW115", message, node)
+        return Cast(arg, to, True) if safe and arg.type != to else fold(cast(arg, to))
+
+    def type_of(self, node: exp.Expr) -> t.Type:
+        """The type a CAST names."""
+        try:
+            return from_sqlglot(node)
+        except HeadwaterError as error:
+            raise error.at(self.place.span(node), self.place.source) from None
+
+    def literal(self, make: Callable[..., Literal], node: exp.Expr, *args: Any) -> Literal:
+        """A constant made from its text."""
+        try:
+            return make(*args)
+        except ValueError as error:
+            raise self.place.mistake("HW114", str(error), node) from None
+
+    def _refusal(self, node: exp.Expr) -> HeadwaterError:
+        for kinds, code, message, hint in _REFUSED:
+            if isinstance(node, kinds):
+                return self.place.unsupported(code, message, node, hint)
+        return self.place.unsupported("HW209", f"{self.place.text(node)} is not supported yet", node)
+
+
+def bind_row_scalar(expression: exp.Expr, alias: str, info: RelationInfo, source: Source, offset: int = 0) -> Scalar:
+    """Bind an expression over the rows of one relation, as in DELETE and UPDATE.
+
+    Column `c` of the relation becomes column `alias.c` of the scalar.
+    """
+    place = Place(source, offset)
+    columns = tuple((field.name, Column(f"{alias}.{field.name}", field.type)) for field in info.fields)
+    scope = Scope((Visible(alias, columns),))
+    return fold(Binder(place, lambda node: column(scope, node, place), clause="a row's expression").bind(expression))
+
+
+def column(scope: Scope, node: exp.Column, place: Place) -> Column:
+    """The column of a scope that a reference means."""
+    if node.args.get("db"):
+        raise place.mistake(
+            "HW101",
+            f"{place.text(node)} has too many parts",
+            node,
+            "write column or alias.column; a name that contains a dot goes in backticks",
+        )
+    place.only(node, ("this", "table"), "HW209")
+    if not isinstance(node.this, exp.Identifier):
+        raise place.mistake("HW101", f"{place.text(node)} is not a column", node, "names are quoted with backticks")
+    return scope.column(node, place)
+
+
+# -- one function per kind of node -----------------------------------------------------------------------------------
+
+
+def _column(self: Binder, node: exp.Column) -> Scalar:
+    if isinstance(node.this, exp.Star):
+        return _star(self, node)
+    found = self.lookup(node)
+    self.read.append((found, node))
+    return found
+
+
+def _star(self: Binder, node: exp.Expr) -> Scalar:
+    raise self.place.mistake("HW105", "* stands for columns only in a select list and in COUNT(*)", node)
+
+
+def _paren(self: Binder, node: exp.Paren) -> Scalar:
+    return self.bind(node.this)
+
+
+def _literal(self: Binder, node: exp.Literal) -> Scalar:
+    if node.is_string:
+        return Literal(node.this, t.STRING)
+    return self.literal(literals.number, node, node.this)
+
+
+def _boolean(self: Binder, node: exp.Boolean) -> Scalar:
+    return Literal(bool(node.this), t.BOOLEAN)
+
+
+def _null(self: Binder, node: exp.Null) -> Scalar:
+    return Literal(None, t.NULL)
+
+
+def _raw_string(self: Binder, node: exp.RawString) -> Scalar:
+    return Literal(node.this, t.STRING)
+
+
+def _hex_string(self: Binder, node: exp.HexString) -> Scalar:
+    self.place.only(node, ("this",), "HW209")
+    return self.literal(literals.binary, node, node.this)
+
+
+def _adjacent_strings(self: Binder, node: exp.Concat) -> Scalar:
+    self.place.only(node, ("expressions",), "HW209")
+    return Literal("".join(part.name for part in node.expressions), t.STRING)
+
+
+def _typed_literal(self: Binder, node: exp.Cast) -> Scalar:
+    """DATE '2020-01-01': unlike CAST, wrong text is an error now."""
+    self.place.only(node, ("this", "to"), "HW209")
+    to = self.type_of(node.args["to"])
+    value = node.this
+    if not isinstance(value, exp.Literal) or not can_cast(t.STRING, to):
+        raise self.place.unsupported("HW209", f"{self.place.text(node)} is not supported yet", node)
+    try:
+        return Literal(cast_value(value.name, t.STRING, to), to)
+    except EvaluationError:
+        raise self.place.mistake("HW114", f"'{value.name}' is not a {to}", node) from None
+
+
+_SUFFIXES = {"L": t.BIGINT, "S": t.SMALLINT, "Y": t.TINYINT, "D": t.DOUBLE, "F": t.FLOAT, "BD": t.Decimal(1, 0)}
+
+
+def _suffix(self: Binder, node: exp.TryCast) -> t.Type | None:
+    """The type of a number's suffix, where sqlglot made a cast of it (`10L`)."""
+    if not isinstance(node.this, exp.Literal):
+        return None
+    text = self.place.text(node).upper()
+    return _SUFFIXES.get(text.removeprefix(node.this.name.upper())) if text[:1] not in "'\"" else None
+
+
+def _cast(self: Binder, node: exp.TryCast, sign: str = "") -> Scalar:
+    self.place.only(node, ("this", "to", "safe"), "HW209")
+    suffix = _suffix(self, node)
+    if suffix is not None:
+        return self.literal(literals.suffixed, node, sign + node.this.name, suffix)
+    to = self.type_of(node.args["to"])
+    arg = self.literal(literals.number, node, sign + node.this.name) if sign else self.bind(node.this)
+    if isinstance(to, t.Null):
+        raise self.place.mistake("HW115", "nothing can be converted to VOID", node)
+    return self.convert(arg, to, node, safe=bool(node.args.get("safe")))
+
+
+def _negation(self: Binder, node: exp.Neg) -> Scalar:
+    # The sign belongs to the number: -2147483648 is an INT although 2147483648 is not.
+    inner = node.this
+    if isinstance(inner, exp.Literal) and not inner.is_string:
+        return self.literal(literals.number, node, "-" + inner.name)
+    number = isinstance(inner, exp.TryCast) and isinstance(inner.this, exp.Literal)
+    if number and (not inner.this.is_string or _suffix(self, inner)):
+        return _cast(self, inner, "-")
+    return self.call("negate", node, self.bind(inner), shown="-")
+
+
+def _interval(self: Binder, node: exp.Interval) -> Scalar:
+    self.place.only(node, ("this", "unit", "fraction_in_string"), "HW209")
+    quantity, unit = node.this, node.args.get("unit")
+    sign = ""
+    if isinstance(quantity, exp.Neg):
+        sign, quantity = "-", quantity.this
+    if not isinstance(quantity, exp.Literal):
+        raise self.place.mistake(
+            "HW114", "the quantity of an interval is a literal", node, "multiply instead: x * INTERVAL 1 DAY"
+        )
+    text = sign + quantity.name
+    if unit is None:
+        return self.literal(literals.interval_text, node, text)
+    if isinstance(unit, exp.IntervalSpan):
+        return self.literal(literals.interval_range, node, text, unit.this.name, unit.expression.name)
+    return self.literal(literals.interval, node, [(text, unit.name)])
+
+
+def _add(self: Binder, node: exp.Add) -> Scalar:
+    # INTERVAL 1 DAY 2 HOURS is one literal, which sqlglot takes apart.
+    left, right = self.bind(node.this), self.bind(node.expression)
+    one_literal = isinstance(node.this, exp.Interval) and isinstance(node.expression, exp.Interval | exp.Add)
+    if one_literal and isinstance(left, Literal) and isinstance(right, Literal) and left.type == right.type:
+        assert isinstance(left.value, int)
+        assert isinstance(right.value, int)
+        return self.literal(literals.bounded_interval, node, left.value + right.value, left.type)
+    return self.call("+", node, left, right)
+
+
+def _binary(self: Binder, node: exp.Binary) -> Scalar:
+    self.place.only(node, ("this", "expression", "typed", "safe"), "HW209")
+    check_precedence(node, self.place)
+    return self.call(_BINARY[type(node)], node, self.bind(node.this), self.bind(node.expression))
+
+
+def _connector(self: Binder, node: exp.Connector) -> Scalar:
+    function = "and" if isinstance(node, exp.And) else "or"
+    parts: list[tuple[exp.Expr, exp.Expr]] = []
+    below: exp.Expr = node
+    # A chain leans left and may be long.
+    while type(below) is type(node):
+        self.place.only(below, ("this", "expression"), "HW209")
+        parts.append((below.expression, below))
+        below = below.this
+    bound = self.bind(below)
+    for part, whole in reversed(parts):
+        bound = self.call(function, whole, bound, self.bind(part))
+    return bound
+
+
+def _not(self: Binder, node: exp.Not) -> Scalar:
+    if isinstance(node.this, exp.Is):
+        return _is(self, node.this, "is not")
+    return self.call("not", node, self.bind(node.this))
+
+
+def _is(self: Binder, node: exp.Is, word: str = "is") -> Scalar:
+    self.place.only(node, ("this", "expression"), "HW209")
+    match node.expression:
+        case exp.Null():
+            return self.call(f"{word} null", node, self.bind(node.this))
+        case exp.Boolean() as truth:
+            return self.call(f"{word} {'true' if truth.this else 'false'}", node, self.bind(node.this))
+    raise self._refusal(node)
+
+
+def _different(self: Binder, node: exp.NullSafeNEQ) -> Scalar:
+    self.place.only(node, ("this", "expression"), "HW209")
+    check_precedence(node, self.place)
+    same = self.call("<=>", node, self.bind(node.this), self.bind(node.expression), shown="IS DISTINCT FROM")
+    return self.call("not", node, same)
+
+
+def _between(self: Binder, node: exp.Between) -> Scalar:
+    self.place.only(node, ("this", "low", "high"), "HW209")
+    value = self.bind(node.this)
+    low = self.call(">=", node, value, self.bind(node.args["low"]), shown="BETWEEN")
+    return self.call("and", node, low, self.call("<=", node, value, self.bind(node.args["high"]), shown="BETWEEN"))
+
+
+def _in(self: Binder, node: exp.In) -> Scalar:
+    if node.args.get("query"):
+        raise self.place.unsupported("HW204", "IN with a query is not supported yet", node, _SUBQUERY_HINT)
+    self.place.only(node, ("this", "expressions"), "HW209")
+    return self.call("in", node, self.bind(node.this), *(self.bind(item) for item in node.expressions))
+
+
+def _like(self: Binder, node: exp.Binary, escape: tuple[Scalar, ...] = ()) -> Scalar:
+    self.place.only(node, ("this", "expression", "negate"), "HW209")
+    if isinstance(node.expression, exp.Any | exp.All):
+        raise self.place.unsupported(
+            "HW209", "LIKE ANY and LIKE ALL are not supported yet", node, "write several LIKE with OR or AND"
+        )
+    function = _PATTERNS[type(node)]
+    bound = self.call(function, node, self.bind(node.this), self.bind(node.expression), *escape)
+    return self.call("not", node, bound) if node.args.get("negate") else bound
+
+
+def _escape(self: Binder, node: exp.Escape) -> Scalar:
+    self.place.only(node, ("this", "expression"), "HW209")
+    if type(node.this) not in _PATTERNS:
+        raise self._refusal(node)
+    return _like(self, node.this, (self.bind(node.expression),))
+
+
+def _case(self: Binder, node: exp.Case) -> Scalar:
+    self.place.only(node, ("this", "ifs", "default"), "HW209")
+    subject = self.bind(node.this) if node.this else None
+    args: list[Scalar] = []
+    for branch in node.args["ifs"]:
+        self.place.only(branch, ("this", "true"), "HW209")
+        when = self.bind(branch.this)
+        if subject is not None:
+            when = self.call("=", branch, subject, when, shown="CASE")
+        elif when.type != t.BOOLEAN and not isinstance(when.type, t.Null):
+            raise self.place.mistake("HW106", f"WHEN needs a condition, and this is {when.type}", branch.this)
+        args += [when, self.bind(branch.args["true"])]
+    default = node.args.get("default")
+    args.append(self.bind(default) if default else Literal(None, t.NULL))
+    return self.call("case", node, *args)
+
+
+def _anonymous(self: Binder, node: exp.Anonymous) -> Scalar:
+    return bind_call(self, node)
+
+
+_BINARY: dict[type[exp.Expr], str] = {
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+    exp.DPipe: "||",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+}
+_PATTERNS: dict[type[exp.Expr], str] = {exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"}
+
+_HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Scalar]] = {
+    **dict.fromkeys(_BINARY, _binary),
+    **dict.fromkeys(_PATTERNS, _like),
+    exp.Add: _add,
+    exp.And: _connector,
+    exp.Anonymous: _anonymous,
+    exp.Between: _between,
+    exp.BitwiseNot: lambda self, node: self.call("~", node, self.bind(node.this)),
+    exp.Boolean: _boolean,
+    exp.Case: _case,
+    exp.Cast: _typed_literal,
+    exp.Column: _column,
+    exp.Concat: _adjacent_strings,
+    exp.Escape: _escape,
+    exp.HexString: _hex_string,
+    exp.In: _in,
+    exp.Interval: _interval,
+    exp.Is: _is,
+    exp.Literal: _literal,
+    exp.Neg: _negation,
+    exp.Not: _not,
+    exp.Null: _null,
+    exp.NullSafeNEQ: _different,
+    exp.Or: _connector,
+    exp.Paren: _paren,
+    exp.RawString: _raw_string,
+    exp.Star: _star,
+    exp.TryCast: _cast,
+}
+
+_SUBQUERY_HINT = "make the inner query a relation of FROM and join with it"
+_REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str, str, str | None], ...] = (
+    (
+        (exp.Subquery, exp.Exists, exp.Select),
+        "HW204",
+        "a query in an expression is not supported yet",
+        _SUBQUERY_HINT,
+    ),
+    ((exp.Window,), "HW205", "window functions are not supported yet", None),
+    (
+        (exp.Filter,),
+        "HW203",
+        "FILTER on an aggregate is not supported yet",
+        "put the condition inside: SUM(CASE WHEN condition THEN x END)",
+    ),
+    (
+        (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup),
+        "HW203",
+        "such an aggregate is not supported yet",
+        None,
+    ),
+    ((exp.Distinct,), "HW203", "DISTINCT in an aggregate is not supported yet", "GROUP BY it in a derived table first"),
+    ((exp.Order,), "HW203", "ORDER BY in an aggregate is not supported yet", None),
+    ((exp.Bracket, exp.Dot), "HW209", "reading an element of an ARRAY, MAP or STRUCT is not supported yet", None),
+    ((exp.Lambda,), "HW209", "functions of functions (x -> ...) are not supported yet", None),
+    ((exp.Placeholder, exp.Parameter), "HW209", "parameters are not supported yet", "write the value"),
+    ((exp.Tuple,), "HW209", "a row of several values is not supported as a value", "compare the values one by one"),
+    ((exp.Collate,), "HW209", "COLLATE is not supported yet", None),
+    ((exp.AtTimeZone,), "HW209", "AT TIME ZONE is not supported yet", "timestamps are in UTC"),
+)

@@ -1,0 +1,347 @@
+"""Queries: from trees to the typed algebra.
+
+`lower_view` is for what a view keeps, `lower_answer` for a query that is answered once, `lower_rows` for INSERT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlglot import exp
+
+from headwater import types as t
+from headwater.algebra.nodes import Node, Project, Union, Values
+from headwater.algebra.scalars import cast
+from headwater.algebra.simplify import simplify
+from headwater.errors import HeadwaterError, Source
+from headwater.sql.assign import assign_rows
+from headwater.sql.bind import Binder
+from headwater.sql.lower_from import Environment, Lowered, check_width
+from headwater.sql.lower_select import OrderKey, check_orderable, lower_select, unique_names
+from headwater.sql.names import fold
+from headwater.sql.place import Place
+from headwater.sql.scope import Relations
+from headwater.sql.statements import Name
+
+__all__ = ["Answer", "OrderKey", "lower_answer", "lower_rows", "lower_view"]
+
+T = TypeVar("T")
+_TOP = ("order", "limit", "offset")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A query to be answered once.
+
+    Attributes:
+        node: the rows. Its first columns are those shown; columns behind them are there for `order` only.
+        names: the names shown, which may repeat, unlike the node's own.
+        order: how to sort the rows; columns of `node`.
+        limit: how many rows to give, or None for all.
+        offset: how many rows to leave out first.
+    """
+
+    node: Node
+    names: tuple[str, ...]
+    order: tuple[OrderKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+
+def lower_view(
+    query: exp.Expr, relations: Relations, source: Source, offset: int = 0, columns: tuple[Name, ...] = ()
+) -> Node:
+    """The tree of a view's query.
+
+    Args:
+        query: as parsed.
+        relations: what the query can read.
+        source: the text errors point into.
+        offset: where in that text the tree's positions begin.
+        columns: the names CREATE VIEW gives to the columns, or none.
+
+    Returns:
+        A node whose columns have the names a user sees, distinct whatever their case.
+    """
+    env = _environment(relations, source, offset)
+    given = tuple(_identifier(name, offset) for name in columns)
+    lowered = _guarded(lambda: lower_query(query, env, "", given), env, query)
+    _check_view_columns(lowered, query, given, env)
+    return simplify(lowered.node)
+
+
+def lower_answer(query: exp.Expr, relations: Relations, source: Source, offset: int = 0) -> Answer:
+    """The tree of a query that is answered once; ORDER BY, LIMIT and OFFSET may stand at its end."""
+    env = _environment(relations, source, offset)
+    return _guarded(lambda: _answer(query, env), env, query)
+
+
+def lower_rows(query: exp.Expr, target_fields: t.Schema, relations: Relations, source: Source, offset: int = 0) -> Node:
+    """The tree of the rows that an INSERT inserts: the target's columns, by position, in its types."""
+    env = _environment(relations, source, offset)
+
+    def lower() -> Node:
+        lowered = lower_query(query, env, "", ())
+        return assign_rows(lowered.node, target_fields, query, env.place)
+
+    return simplify(_guarded(lower, env, query))
+
+
+def lower_query(query: exp.Expr, env: Environment, prefix: str, columns: tuple[exp.Identifier, ...]) -> Lowered:
+    """Any query below the top; `prefix` and `columns` as in `lower_select`."""
+    match query:
+        case exp.Select():
+            return lower_select(query, env, prefix, columns)[0]
+        case exp.SetOperation():
+            return _union(query, env, prefix, columns)
+        case exp.Values():
+            return _values(query, env, prefix, columns)
+        case exp.Subquery() if not query.args.get("alias"):
+            env.place.only(query, ("this", "with_"))
+            return lower_query(query.this, env.with_ctes(query.args.get("with_")), prefix, columns)
+    raise env.place.unsupported("HW207", f"{env.place.text(query)} is not supported as a query", query)
+
+
+def _environment(relations: Relations, source: Source, offset: int) -> Environment:
+    return Environment(Place(source, offset), relations, lower_query)
+
+
+def _guarded(lower: Callable[[], T], env: Environment, query: exp.Expr) -> T:
+    try:
+        return lower()
+    except RecursionError:
+        raise env.place.mistake(
+            "HW002", "the query is nested too deeply", query, "make inner queries views of their own"
+        ) from None
+
+
+def _identifier(name: Name, offset: int) -> exp.Identifier:
+    made = exp.Identifier(this=name.text)
+    made.update_positions(line=1, col=1, start=name.span.start - offset, end=name.span.end - 1 - offset)
+    return made
+
+
+# -- views -----------------------------------------------------------------------------------------------------------
+
+
+def _check_view_columns(lowered: Lowered, query: exp.Expr, given: tuple[exp.Identifier, ...], env: Environment) -> None:
+    seen: set[str] = set()
+    for position, (name, field) in enumerate(zip(lowered.names, lowered.node.schema, strict=True)):
+        at = given[position] if given else _output_node(query, position)
+        if fold(name) in seen:
+            raise env.place.mistake("HW111", f"two columns are named {name}", at, "rename one with AS")
+        if name.startswith("#") or not name:
+            raise env.place.mistake("HW111", f"{name or 'nothing'} cannot be a column's name", at, "use AS")
+        if isinstance(field.type, t.Null):
+            raise env.place.mistake(
+                "HW118", f"column {name} is always NULL and has no type", at, "give it one: CAST(NULL AS INT)"
+            )
+        seen.add(fold(name))
+
+
+def _output_node(query: exp.Expr, position: int) -> exp.Expr:
+    """The part of a query that makes a column, as near as can be told."""
+    while isinstance(query, exp.Subquery | exp.SetOperation):
+        query = query.this
+    items = query.expressions if isinstance(query, exp.Select) else []
+    stars = [item for item in items if item.is_star]
+    return stars[0] if stars else items[position] if position < len(items) else query
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+def _answer(query: exp.Expr, env: Environment) -> Answer:
+    order: tuple[OrderKey, ...] = ()
+    clause = query.args.get("order")
+    if isinstance(query, exp.Select):
+        lowered, order = lower_select(query, env, "", (), clause, _TOP)
+    elif isinstance(query, exp.SetOperation):
+        lowered = _union(query, env, "", (), _TOP)
+        order = _order_by_outputs(clause, lowered, env)
+    else:
+        lowered = lower_query(query, env, "", ())
+    limit, offset = query.args.get("limit"), query.args.get("offset")
+    return Answer(
+        simplify(lowered.node),
+        lowered.names,
+        order,
+        _row_count(limit, "LIMIT", env),
+        _row_count(offset, "OFFSET", env) or 0,
+    )
+
+
+def _order_by_outputs(clause: exp.Order | None, lowered: Lowered, env: Environment) -> tuple[OrderKey, ...]:
+    """The keys of an ORDER BY after UNION ALL, which can only name columns of the result."""
+    keys = []
+    place = env.place
+    if clause is not None:
+        place.only(clause, ("expressions",))
+    for one in clause.expressions if clause else ():
+        place.only(one, ("this", "desc", "nulls_first"))
+        if isinstance(one.this, exp.Literal) and one.this.name.isdigit() and not one.this.is_string:
+            number = int(one.this.name)
+            if not 1 <= number <= len(lowered.names):
+                raise place.mistake(
+                    "HW116", f"ORDER BY {number}: the result has columns 1 to {len(lowered.names)}", one.this
+                )
+            name = lowered.node.column_names[number - 1]
+        elif isinstance(one.this, exp.Column):
+            name = lowered.visible(None).column(one.this, place).name
+        else:
+            raise place.unsupported(
+                "HW201", "after UNION ALL, ORDER BY can only name a column of the result", one, "order a derived table"
+            )
+        check_orderable(lowered.node.column(name).type, one, env)
+        keys.append(OrderKey(name, bool(one.args.get("desc")), bool(one.args.get("nulls_first"))))
+    return tuple(keys)
+
+
+def _row_count(clause: exp.Expr | None, word: str, env: Environment) -> int | None:
+    if clause is None:
+        return None
+    env.place.only(clause, ("expression",))
+    expression = clause.expression
+    if isinstance(expression, exp.Var | exp.Column) and expression.name.upper() == "ALL":
+        return None
+
+    def no_columns(node: exp.Column) -> HeadwaterError:
+        raise env.place.mistake("HW117", f"{word} needs a number, and {node.name} is a name", node)
+
+    value = Binder(env.place, no_columns, clause=word).constant(expression)  # type: ignore[arg-type]
+    if not isinstance(value.type, t.Integer) or not isinstance(value.value, int) or value.value < 0:
+        raise env.place.mistake("HW117", f"{word} needs a whole number that is not negative", clause)
+    return value.value
+
+
+# -- UNION ALL and VALUES --------------------------------------------------------------------------------------------
+
+
+def _union(
+    query: exp.SetOperation,
+    env: Environment,
+    prefix: str,
+    columns: tuple[exp.Identifier, ...],
+    allowed: tuple[str, ...] = (),
+) -> Lowered:
+    env.place.only(query, ("this", "expression", "distinct", "with_", *allowed), "HW208")
+    env = env.with_ctes(query.args.get("with_"))
+    first, *others = [_branch(one, env, prefix, columns) for one in _branches(query, env)]
+    names = first[0].names
+    for lowered, node in others:
+        if len(lowered.names) != len(names):
+            raise env.place.mistake(
+                "HW110",
+                f"UNION ALL of {len(names)} and {len(lowered.names)} columns",
+                node,
+                "give both the same columns",
+            )
+    rows = [first, *others]
+    kinds = []
+    for position, name in enumerate(names):
+        met = meet(one.node.schema[position].type for one, _ in rows)
+        if isinstance(met, tuple):
+            raise env.place.mistake(
+                "HW110",
+                f"column {name} of UNION ALL is {met[0]} here and {met[1]} there",
+                rows[-1][1],
+                "cast one of them",
+            )
+        kinds.append(met)
+    outputs = unique_names(names, prefix)
+    return Lowered(Union(tuple(_shaped(one.node, outputs, kinds) for one, _ in rows)), names)
+
+
+def _branch(
+    query: exp.Expr, env: Environment, prefix: str, columns: tuple[exp.Identifier, ...]
+) -> tuple[Lowered, exp.Expr]:
+    return lower_query(query, env, prefix, columns), query
+
+
+def _branches(query: exp.SetOperation, env: Environment) -> list[exp.Expr]:
+    """The queries of a chain of UNION ALL, which leans left and may be long."""
+    found: list[exp.Expr] = []
+    below: exp.Expr = query
+    while isinstance(below, exp.SetOperation):
+        if not isinstance(below, exp.Union):
+            raise env.place.unsupported("HW208", f"{below.key.upper()} is not supported yet", below)
+        if below.args.get("distinct") is not False:
+            raise env.place.unsupported(
+                "HW208",
+                "UNION without ALL is not supported yet",
+                below,
+                "use UNION ALL, and GROUP BY all columns above it",
+            )
+        if below is not query:
+            env.place.only(below, ("this", "expression", "distinct"), "HW208")
+        found.append(below.expression)
+        below = below.this
+    return [below, *reversed(found)]
+
+
+def _shaped(node: Node, names: tuple[str, ...], kinds: list[t.Type]) -> Node:
+    """The node's columns by position under other names and in other types."""
+    if [(f.name, f.type) for f in node.schema] == list(zip(names, kinds, strict=True)):
+        return node
+    return Project(
+        node,
+        tuple(
+            (name, cast(node.column(field.name), kind))
+            for name, field, kind in zip(names, node.schema, kinds, strict=True)
+        ),
+    )
+
+
+def meet(kinds: Iterable[t.Type]) -> t.Type | tuple[t.Type, t.Type]:
+    """The type all values of a column meet at, or two types that do not."""
+    # Strings last: they take the type of what they meet, and the others must have met before.
+    first, *others = sorted(kinds, key=lambda kind: isinstance(kind, t.String))
+    for other in others:
+        met = t.common_type(first, other)
+        if met is None:
+            return first, other
+        first = met
+    return first
+
+
+def _values(query: exp.Values, env: Environment, prefix: str, columns: tuple[exp.Identifier, ...]) -> Lowered:
+    place = env.place
+    place.only(query, ("expressions", "alias"))
+
+    def no_columns(node: exp.Column) -> HeadwaterError:
+        raise place.mistake("HW101", f"VALUES cannot read columns, and {place.text(node)} is a name", node)
+
+    binder = Binder(place, no_columns, clause="VALUES")  # type: ignore[arg-type]
+    cells = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in query.expressions]
+    width = len(cells[0])
+    for row, node in zip(cells, query.expressions, strict=True):
+        if len(row) != width:
+            raise place.mistake("HW112", f"a row of {len(row)} values below rows of {width}", node)
+    rows = [[binder.constant(cell) for cell in row] for row in cells]
+    kinds = []
+    for position in range(width):
+        met = meet(row[position].type for row in rows)
+        if isinstance(met, tuple):
+            raise place.mistake(
+                "HW110",
+                f"column {position + 1} of VALUES is {met[0]} here and {met[1]} there",
+                query,
+                "cast one of them",
+            )
+        kinds.append(met)
+    check_width(width, columns, query, place)
+    shown = tuple(one.name for one in columns) or tuple(f"col{n}" for n in range(1, width + 1))
+    values = tuple(
+        tuple(
+            binder.value(binder.convert(cell, kind, node), node).value
+            for cell, kind, node in zip(row, kinds, nodes, strict=True)
+        )
+        for row, nodes in zip(rows, cells, strict=True)
+    )
+    fields = tuple(
+        t.Field(name, kind, any(row[position] is None for row in values))
+        for position, (name, kind) in enumerate(zip(unique_names(shown, prefix), kinds, strict=True))
+    )
+    return Lowered(Values(fields, values), shown)

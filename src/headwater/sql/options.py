@@ -1,0 +1,279 @@
+"""The clauses of CREATE STREAM and CREATE VIEW.
+
+Each becomes an `Option`; its value has one of these forms:
+
+| clause | value |
+|---|---|
+| `KEY (a, b)` | tuple of `Name` |
+| `SEQUENCE BY c`, `TIMESTAMP BY c` | `Name` |
+| `PARTITION LENGTH n` | int, seconds |
+| `LATENESS d` | int, microseconds |
+| `RETAIN d`, `RETAIN ALL` | int, microseconds, or `"ALL"` |
+| `FROM format ...` | `Feed` |
+| `STREAMED`, `COMPLETE`, `STRICT` | True |
+| `REFRESH EVERY EPOCH`, `ON QUERY`, `MANUAL` | `"EVERY EPOCH"`, `"ON QUERY"`, `"MANUAL"` |
+| `REFRESH EVERY d` | int, microseconds |
+| `REFRESH ON p` | `Name` |
+| `STRATEGY 's'` | str, in small letters |
+
+A length of time `d` is `7 DAYS`, `1 HOUR 30 MINUTES`, or an interval: `INTERVAL 5 MINUTES`, `INTERVAL '5' MINUTE`,
+`INTERVAL '5 minutes'`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+
+from headwater.errors import NotSupported, Span, UserError
+from headwater.sql.dialect import Headwater
+from headwater.sql.statements import CreateStream, CreateView, Explain, Feed, Option, Statement
+
+STRATEGIES = ("tree", "viewlet", "viewlet naive", "first order", "recompute")
+FEEDS = ("json", "csv", "parquet", "kafka", "socket", "rate")
+
+_MICROSECONDS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+_NOT_FIXED = ("MONTH", "QUARTER", "YEAR")
+_LONGEST = (1 << 63) - 1
+
+Clauses = dict[str, Callable[[Headwater.Parser], object]]
+
+
+def read_stream_options(parser: Headwater.Parser) -> tuple[Option, ...]:
+    """Read the clauses after the columns of CREATE STREAM, in any order."""
+    return _read(parser, _STREAM_CLAUSES)
+
+
+def read_view_options(parser: Headwater.Parser) -> tuple[Option, ...]:
+    """Read the clauses between the name of CREATE VIEW and its AS, in any order."""
+    return _read(parser, _VIEW_CLAUSES)
+
+
+def _read(parser: Headwater.Parser, clauses: Clauses) -> tuple[Option, ...]:
+    options: dict[str, Option] = {}
+    while keyword := next((k for k in clauses if parser.at(k)), None):
+        start = parser.here
+        parser.take(keyword)
+        option = Option(keyword, clauses[keyword](parser), parser.since(start))
+        if keyword in options:
+            raise UserError("HW003", f"{keyword} is given twice", span=option.span, hint="keep one of them")
+        options[keyword] = option
+    return tuple(options.values())
+
+
+def read_duration(parser: Headwater.Parser) -> int:
+    """Read a length of time, in microseconds."""
+    start = parser.here
+    interval = parser.take("INTERVAL")
+    if interval and parser.next_is_string():
+        text = parser.string("a length of time")
+        if pairs := re.findall(r"\s*([\d.]+)\s+([a-zA-Z]+)", text):
+            if re.fullmatch(r"(\s*[\d.]+\s+[a-zA-Z]+)+\s*", text):
+                return _total([_microseconds(n, unit, parser.since(start)) for n, unit in pairs], parser.since(start))
+            raise _no_duration(text, parser.since(start))
+        parts = [_read_unit(parser, text, start)]
+    else:
+        parts = [_read_unit(parser, parser.number("a length of time, such as 7 DAYS"), start)]
+    while parser.next_is_number():
+        parts.append(_read_unit(parser, parser.number("a number"), start))
+    return _total(parts, parser.since(start))
+
+
+def _read_unit(parser: Headwater.Parser, number: str, start: Span) -> int:
+    unit = parser.word()
+    if not unit:
+        raise parser.expected("a unit of time, such as MINUTES")
+    parser.take(unit)
+    return _microseconds(number, unit, parser.since(start))
+
+
+def _microseconds(number: str, unit: str, span: Span) -> int:
+    singular = unit.upper().removesuffix("S")
+    if singular in _NOT_FIXED:
+        raise UserError("HW004", f"a {singular} has no fixed length", span=span, hint="write it in DAYS")
+    if singular not in _MICROSECONDS:
+        units = ", ".join(f"{name}S" for name in _MICROSECONDS)
+        raise UserError("HW004", f"{unit} is not a unit of time", span=span, hint=f"units are {units}")
+    if not re.fullmatch(r"\d{1,18}(\.\d{1,6})?", number, re.ASCII):
+        raise _no_duration(number, span)
+    exact = Decimal(number) * _MICROSECONDS[singular]
+    if exact != int(exact):
+        raise UserError("HW004", f"{number} {unit} is not a whole number of microseconds", span=span)
+    return int(exact)
+
+
+def _total(parts: list[int], span: Span) -> int:
+    if sum(parts) > _LONGEST:
+        raise UserError("HW004", "this length of time is too long", span=span, hint="RETAIN ALL keeps everything")
+    return sum(parts)
+
+
+def _no_duration(text: str, span: Span) -> UserError:
+    return UserError(
+        "HW004", f"'{text[:40]}' is not a length of time", span=span, hint="write it as INTERVAL 1 DAY 2 HOURS"
+    )
+
+
+def _read_retain(parser: Headwater.Parser) -> int | str:
+    return "ALL" if parser.take("ALL") else read_duration(parser)
+
+
+def _read_seconds(parser: Headwater.Parser) -> int:
+    place = parser.here
+    digits = parser.number("a number of seconds")
+    if not re.fullmatch(r"\d{1,10}", digits, re.ASCII) or int(digits) == 0:
+        raise UserError("HW004", f"{digits[:40]} is not a length in whole seconds", span=place, hint="write 60, say")
+    return int(digits)
+
+
+def _read_feed(parser: Headwater.Parser) -> Feed:
+    place = parser.here
+    name = parser.name(f"where rows come from: {', '.join(FEEDS)}").text.lower()
+    if name not in FEEDS:
+        raise UserError("HW004", f"there is no source {name}", span=place, hint=f"sources are {', '.join(FEEDS)}")
+    if name == "rate":
+        digits = parser.number("rows per second")
+        if not re.fullmatch(r"\d{1,9}", digits, re.ASCII):
+            raise UserError("HW004", "the rate is a whole number of rows per second", span=parser.since(place))
+        return Feed(name, digits)
+    location = parser.string({"socket": "'host:port'", "kafka": "the topic in quotes"}.get(name, "a path in quotes"))
+    return Feed(name, location, read_settings(parser) if parser.at("(") else {})
+
+
+def read_settings(parser: Headwater.Parser) -> dict[str, object]:
+    """Read `(name value, name = value, flag)`; values are strings, whole numbers, words, TRUE and FALSE."""
+    settings: dict[str, object] = {}
+
+    def setting() -> None:
+        place = parser.here
+        name = parser.word().lower()
+        if not name:
+            raise parser.expected("an option")
+        parser.take(name.upper())
+        if name in settings:
+            raise UserError("HW003", f"{name} is given twice", span=place, hint="keep one of them")
+        settings[name] = True if parser.at(",") or parser.at(")") else _read_value(parser)
+
+    parser.listed(setting)
+    return settings
+
+
+def _read_value(parser: Headwater.Parser) -> object:
+    parser.take("=")
+    if parser.next_is_string():
+        return parser.string("a value")
+    word = parser.word()
+    if word:
+        parser.take(word)
+        return {"TRUE": True, "FALSE": False}.get(word, word.lower())
+    place = parser.here
+    digits = parser.number("a value")
+    if not re.fullmatch(r"\d{1,18}", digits, re.ASCII):
+        raise UserError("HW004", f"{digits[:40]} is not a whole number", span=place)
+    return int(digits)
+
+
+def _read_refresh(parser: Headwater.Parser) -> object:
+    for policy in ("EVERY EPOCH", "ON QUERY", "MANUAL"):
+        if parser.take(policy):
+            return policy
+    if parser.take("ON"):
+        return parser.name("the name of a refresh policy")
+    if not parser.take("EVERY"):
+        raise parser.expected("EVERY EPOCH, EVERY n SECONDS, ON name, ON QUERY or MANUAL")
+    place = parser.here
+    period = read_duration(parser)
+    if period == 0:
+        raise UserError("HW004", "the time between two refreshes must be positive", span=parser.since(place))
+    return period
+
+
+def _read_strategy(parser: Headwater.Parser) -> str:
+    place = parser.here
+    strategy = " ".join(parser.string("a strategy in quotes, such as 'first order'").lower().split())
+    if strategy not in STRATEGIES:
+        known = ", ".join(f"'{name}'" for name in STRATEGIES)
+        raise UserError("HW004", f"there is no strategy '{strategy[:40]}'", span=place, hint=f"strategies are {known}")
+    return strategy
+
+
+_STREAM_CLAUSES: Clauses = {
+    "KEY": lambda parser: parser.names("a column"),
+    "SEQUENCE BY": lambda parser: parser.name("a column"),
+    "TIMESTAMP BY": lambda parser: parser.name("a column"),
+    "PARTITION LENGTH": _read_seconds,
+    "LATENESS": read_duration,
+    "RETAIN": _read_retain,
+    "FROM": _read_feed,
+}
+_VIEW_CLAUSES: Clauses = {
+    "REFRESH": _read_refresh,
+    "STRICT": lambda parser: True,
+    "STRATEGY": _read_strategy,
+}
+
+
+def refuse_unsupported_options(statement: Statement) -> None:
+    """Refuse the clauses that are read but not carried out yet.
+
+    Raises:
+        NotSupported: at the first such clause.
+    """
+    if not isinstance(statement, CreateStream | CreateView | Explain):
+        return
+    for option in statement.options:
+        if not _is_supported(option):
+            raise NotSupported(
+                "HW264",
+                f"{_shown(option)} is not supported yet",
+                span=option.span,
+                source=statement.source,
+                hint=_INSTEAD[option.name],
+            )
+
+
+def _is_supported(option: Option) -> bool:
+    match option.name:
+        case "RETAIN" | "STRICT":
+            return True
+        case "REFRESH":
+            return option.value == "EVERY EPOCH"
+        case "STRATEGY":
+            return option.value in ("first order", "recompute")
+    return False
+
+
+def _shown(option: Option) -> str:
+    match option.value:
+        case str() as value if option.name == "STRATEGY":
+            return f"STRATEGY '{value}'"
+        case str() as value:
+            return f"{option.name} {value}"
+        case Feed(format=name):
+            return f"FROM {name}"
+    return {"REFRESH": "REFRESH EVERY n SECONDS or ON a policy", "STREAMED": "CREATE STREAMED VIEW"}.get(
+        option.name, "CREATE COMPLETE VIEW" if option.name == "COMPLETE" else option.name
+    )
+
+
+_INSTEAD = {
+    "KEY": "use a TABLE with a PRIMARY KEY, and UPDATE its rows",
+    "SEQUENCE BY": "leave it out: rows count in the order of their epochs",
+    "TIMESTAMP BY": "leave it out and keep the time as an ordinary column",
+    "PARTITION LENGTH": "leave it out",
+    "LATENESS": "leave it out: a late row is a row like any other",
+    "FROM": "leave it out, and put rows in with INSERT, COPY or the Python API",
+    "REFRESH": "leave it out: every view is fresh after every epoch",
+    "STREAMED": "write CREATE VIEW",
+    "COMPLETE": "write CREATE VIEW",
+    "STRATEGY": "leave it out, or write 'first order' or 'recompute'",
+}

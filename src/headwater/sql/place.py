@@ -1,0 +1,101 @@
+"""Where a node of a query tree stands in the text, and errors that point there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from sqlglot import exp
+
+from headwater.errors import NotSupported, Source, Span, UserError
+from headwater.sql.names import fold
+
+
+@dataclass(frozen=True)
+class Place:
+    """The text a tree was parsed from.
+
+    Attributes:
+        source: the whole text.
+        offset: where in it the parsed part begins.
+    """
+
+    source: Source
+    offset: int = 0
+
+    def span(self, node: exp.Expr | None) -> Span | None:
+        """The characters a node covers: the hull of all places noted in it, or in the nearest node above with any."""
+        while node is not None:
+            starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+            ends = [part.meta["end"] for part in node.walk() if "end" in part.meta]
+            if starts and ends:
+                return Span(min(starts) + self.offset, max(ends) + 1 + self.offset)
+            node = node.parent
+        return None
+
+    def text(self, node: exp.Expr) -> str:
+        """What the user wrote for a node, on one line."""
+        span = self.span(node)
+        return " ".join(self.source.text[span.start : span.end].split()) if span else ""
+
+    def mistake(self, code: str, message: str, node: exp.Expr | Span | None, hint: str | None = None) -> UserError:
+        """An error in what the user wrote."""
+        span = node if isinstance(node, Span) else self.span(node)
+        return UserError(code, message, span=span, source=self.source, hint=hint)
+
+    def unsupported(self, code: str, message: str, node: exp.Expr | None, hint: str | None = None) -> NotSupported:
+        """Good SQL that Headwater does not do."""
+        return NotSupported(code, message, span=self.span(node), source=self.source, hint=hint)
+
+    def only(self, node: exp.Expr, allowed: Iterable[str], code: str = "HW201") -> None:
+        """Refuse a node with a part that nobody here reads: nothing a user wrote is ignored."""
+        for key, value in node.args.items():
+            if key not in allowed and value not in (None, False, []):
+                part = value[0] if isinstance(value, list) else value
+                what = _WORDS.get(key, key.strip("_").replace("_", " ").upper())
+                at = part if isinstance(part, exp.Expr) else node
+                raise self.unsupported(code, f"{what} is not supported yet", at, _HINTS.get(key))
+
+
+_WORDS = {
+    "connect": "CONNECT BY",
+    "cluster": "CLUSTER BY",
+    "db": "a name with several parts",
+    "distribute": "DISTRIBUTE BY",
+    "exclude": "EXCEPT in a select list",
+    "except_": "EXCEPT in a select list",
+    "group": "GROUP BY",
+    "hint": "a hint",
+    "kind": "SELECT AS",
+    "laterals": "LATERAL VIEW",
+    "limit": "LIMIT",
+    "locks": "FOR UPDATE",
+    "match": "MATCH_RECOGNIZE",
+    "negate": "NOT in this place",
+    "operation_modifiers": "a modifier of SELECT",
+    "order": "ORDER BY",
+    "pivots": "PIVOT",
+    "qualify": "QUALIFY",
+    "sample": "TABLESAMPLE",
+    "sort": "SORT BY",
+    "version": "a version of a table",
+    "windows": "WINDOW",
+}
+_HINTS = {
+    "order": "leave it out: a view is a bag of rows; order the query that reads it",
+    "limit": "leave it out here and put LIMIT on the query that reads the view",
+    "offset": "leave it out here and put OFFSET on the query that reads the view",
+    "distinct": "GROUP BY all columns and leave out the count: SELECT a, b FROM t GROUP BY a, b",
+    "except_": "name the columns you want",
+    "exclude": "name the columns you want",
+    "hint": "leave it out",
+    "qualify": "windows are not supported yet",
+}
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A hint with the nearest known name, if one is near."""
+    spelt = {fold(one): one for one in known}
+    near = get_close_matches(fold(name), list(spelt), n=1)
+    return f"did you mean {spelt[near[0]]}?" if near else None

@@ -1,0 +1,129 @@
+"""From text to the tokens of its statements, and from whatever goes wrong on the way to an error with a place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from headwater.errors import HeadwaterError, InternalError, Source, Span, UserError
+from headwater.sql.dialect import Headwater
+from headwater.sql.strict import ReadError
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+
+
+def split_statements(source: Source) -> list[list[Token]]:
+    """The tokens of each statement; statements end at semicolons, and empty ones are left out."""
+    text = source.text
+    if text.startswith("\ufeff"):  # the mark some editors put first; a space keeps all offsets
+        text = " " + text[1:]
+    with guard(source, Span(0, len(text))):
+        tokens = Headwater().tokenize(text)
+    statements: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            statements.append([])
+        else:
+            _check(token, source)
+            statements[-1].append(token)
+    return [statement for statement in statements if statement]
+
+
+def _check(token: Token, source: Source) -> None:
+    """Refuse what the tokenizer lets pass: signs that no SQL has become part of words there."""
+    if token.token_type == TokenType.VAR:
+        for offset in range(token.start, token.end + 1):
+            if not re.match(r"\w", source.text[offset]):
+                raise UserError(
+                    "HW001",
+                    f"unexpected character {_printable(source.text[offset])}",
+                    span=Span(offset, offset + 1),
+                    source=source,
+                    hint="a name with other characters than letters, digits and _ is written in backticks",
+                )
+    elif token.token_type == TokenType.HEX_STRING and source.text[token.start] == "0":
+        raise UserError(
+            "HW001",
+            f"unexpected {source.text[token.start : token.end + 1][:40]!r}",
+            span=Span(token.start, token.end + 1),
+            source=source,
+            hint="numbers are written in decimal, bytes as X'1F'",
+        )
+
+
+def _printable(char: str) -> str:
+    code = f"U+{ord(char):04X}"
+    return f"'{char}' ({code})" if char.isprintable() else code
+
+
+@contextmanager
+def guard(source: Source, span: Span, tokens: list[Token] | None = None) -> Iterator[None]:
+    """Let nothing but a `HeadwaterError` with a place out.
+
+    Args:
+        source: the text that is read.
+        span: the part of it to point at if nothing better is known.
+        tokens: the statement's tokens, to find where it is deepest.
+    """
+    try:
+        yield
+    except HeadwaterError as error:
+        error.at(span, source)
+        raise
+    except ReadError as problem:
+        raise UserError("HW001", problem.reason, span=problem.span, source=source, hint=problem.hint) from None
+    except TokenError as error:
+        raise _unreadable(error, source, span) from None
+    except ParseError as error:
+        reason = str(error).split("\n")[0][:200]
+        raise UserError("HW001", reason, span=span, source=source) from None
+    except RecursionError:
+        raise UserError(
+            "HW002",
+            "the statement is nested too deeply",
+            span=_deepest(tokens) if tokens else span,
+            source=source,
+            hint="name inner queries with WITH, or make inner queries views of their own",
+        ) from None
+    except Exception as error:
+        raise InternalError(
+            "HW901",
+            f"reading this statement failed: {type(error).__name__}: {str(error)[:200]}",
+            span=span,
+            source=source,
+            hint="please report it with the statement",
+        ) from error
+
+
+def _unreadable(error: TokenError, source: Source, span: Span) -> UserError:
+    start = span.start if error.start is None else error.start
+    opening = source.text[start : start + 2]
+    what = {"'": "string", '"': "string", "`": "quoted name"}.get(opening[:1])
+    if opening == "/*":
+        reason, width = "this comment is never closed", 2
+    elif what:
+        reason, width = f"this {what} is never closed", 1
+    elif opening.lower() == "x'":
+        reason, width = "X'...' holds pairs of hexadecimal digits", 2
+    else:
+        reason, width = "this cannot be read", 1
+    return UserError("HW001", reason, span=Span(start, start + width), source=source)
+
+
+def _deepest(tokens: list[Token]) -> Span:
+    """The opening sign inside most others."""
+    depth = most = 0
+    place = tokens[0]
+    for token in tokens:
+        if token.token_type in _OPENING:
+            depth += 1
+            if depth > most:
+                most, place = depth, token
+        elif token.token_type in _CLOSING:
+            depth -= 1
+    return Span(place.start, place.end + 1)

@@ -1,0 +1,138 @@
+"""Names: which relations exist, and which columns a clause of a query can see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from headwater import types as t
+from headwater.algebra.scalars import Column
+from headwater.errors import HeadwaterError
+from headwater.sql.names import fold
+from headwater.sql.place import Place, did_you_mean
+
+
+@dataclass(frozen=True)
+class RelationInfo:
+    """A stream, table or view as a query sees it.
+
+    Attributes:
+        name: as its creator spelt it.
+        fields: its columns.
+        since: the epoch up to which a new view does not see its rows (`Scan.since`).
+    """
+
+    name: str
+    fields: t.Schema
+    since: int = 0
+
+
+class Relations(Protocol):
+    """The catalogue, as far as binding needs it."""
+
+    def find(self, name: str) -> RelationInfo | None:
+        """The relation of a name already folded by `names.fold`."""
+
+    def names(self) -> Iterable[str]:
+        """All names, for suggestions."""
+
+
+@dataclass(frozen=True)
+class Visible:
+    """One relation of a FROM clause: the name it goes by, and its columns under the names they are called by.
+
+    `alias` is None for a derived table without one. Names may repeat (`SELECT a, a`); a reference to one is then
+    ambiguous, `*` is not.
+    """
+
+    alias: str | None
+    columns: tuple[tuple[str, Column], ...]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The relations of a FROM clause, in order."""
+
+    relations: tuple[Visible, ...] = ()
+
+    def __add__(self, other: Scope) -> Scope:
+        return Scope(self.relations + other.relations)
+
+    def find(self, node: exp.Column) -> list[Column]:
+        """All columns a reference may mean."""
+        table, name = fold(node.table), fold(node.name)
+        return [
+            column
+            for relation in self.relations
+            if not table or (relation.alias is not None and fold(relation.alias) == table)
+            for shown, column in relation.columns
+            if fold(shown) == name
+        ]
+
+    def column(self, node: exp.Column, place: Place) -> Column:
+        """The column a reference means.
+
+        Raises:
+            UserError: there is none, or more than one.
+        """
+        found = self.find(node)
+        if not found:
+            raise self.unknown(node, place)
+        if len(found) > 1:
+            readings = ", ".join(dict.fromkeys(f"{v.alias or '(subquery)'}.{node.name}" for v in self._holders(node)))
+            raise place.mistake(
+                "HW102",
+                f"{place.text(node)} is ambiguous: {readings}",
+                node,
+                "put the relation's alias in front, and give relations that are joined twice different aliases",
+            )
+        return found[0]
+
+    def star(self, qualifier: exp.Identifier | None, node: exp.Expr, place: Place) -> list[tuple[str, Column]]:
+        """What `*` or `alias.*` stands for."""
+        if qualifier is None:
+            if not self.relations:
+                raise place.mistake("HW101", "* needs a FROM clause", node)
+            return [column for relation in self.relations for column in relation.columns]
+        chosen = [r for r in self.relations if r.alias is not None and fold(r.alias) == fold(qualifier.name)]
+        if not chosen:
+            raise self._no_relation(qualifier.name, qualifier, place)
+        return [column for relation in chosen for column in relation.columns]
+
+    def unknown(self, node: exp.Column, place: Place, more: Iterable[str] = ()) -> HeadwaterError:
+        """The error for a reference that means nothing; `more` are further names it could have meant."""
+        aliases = {fold(r.alias) for r in self.relations if r.alias is not None}
+        if node.table and fold(node.table) not in aliases:
+            if self.find(exp.Column(this=node.args["table"].copy())):
+                return place.unsupported("HW209", f"{place.text(node)}: fields of a STRUCT are not supported yet", node)
+            return self._no_relation(node.table, node.args["table"], place)
+        holders = [r for r in self.relations if not node.table or fold(r.alias or "") == fold(node.table)]
+        known = [*(shown for r in holders for shown, _ in r.columns), *more]
+        hint = did_you_mean(node.name, known)
+        if hint is None and known:
+            shown = list(dict.fromkeys(known))
+            hint = "there are " + ", ".join(shown[:12]) + (", ..." if len(shown) > 12 else "")
+        where = f" in {node.table}" if node.table else ""
+        return place.mistake("HW101", f"there is no column {node.name}{where}", node, hint)
+
+    def _holders(self, node: exp.Column) -> list[Visible]:
+        return [relation for relation in self.relations if Scope((relation,)).find(node)]
+
+    def _no_relation(self, name: str, node: exp.Expr, place: Place) -> HeadwaterError:
+        known = [r.alias for r in self.relations if r.alias is not None]
+        hint = did_you_mean(name, known)
+        if hint is None and known:
+            hint = "FROM has " + ", ".join(known)
+        return place.mistake("HW103", f"no relation in this FROM clause is called {name}", node, hint)
+
+
+def find_relation(node: exp.Table, relations: Relations, more: Iterable[str], place: Place) -> RelationInfo:
+    """The relation a FROM clause names; `more` are names of common table expressions, for suggestions."""
+    info = relations.find(fold(node.name))
+    if info is None:
+        hint = did_you_mean(node.name, [*relations.names(), *more])
+        raise place.mistake("HW103", f"there is no relation {node.name}", node.this, hint)
+    return info

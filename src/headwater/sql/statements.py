@@ -1,0 +1,196 @@
+"""Statements as data: what `parse` makes of text and the engine carries out.
+
+Queries and conditions inside a statement stay sqlglot trees here; binding them needs the catalogue and comes later.
+Names are as written; `headwater.sql.names.fold` gives the form under which they are looked up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from headwater import types as t
+from headwater.errors import Source, Span
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Base of all statements.
+
+    Attributes:
+        source: the whole text it was parsed from.
+        span: its own part of that text.
+    """
+
+    source: Source
+    span: Span
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.span.start : self.span.end]
+
+
+@dataclass(frozen=True)
+class Name:
+    """An identifier as written, and where."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class CreateTable(Statement):
+    """CREATE [STATIC] TABLE. Without a primary key it is a bag of rows."""
+
+    name: Name
+    columns: t.Schema
+    primary_key: tuple[str, ...]
+    static: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Option:
+    """A clause of CREATE STREAM or CREATE VIEW, by its keyword, with its value and place.
+
+    `name` is the keyword in capitals ("KEY", "SEQUENCE BY", "TIMESTAMP BY", "PARTITION LENGTH", "LATENESS", "RETAIN",
+    "FROM", "REFRESH", "STRICT", "STRATEGY", "STREAMED", "COMPLETE"). `value` is the parsed value;
+    `headwater.sql.options` lists the form it has for each clause.
+    """
+
+    name: str
+    value: object
+    span: Span
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Where a stream's rows come from: FROM format location (options).
+
+    `location` is a path for json, csv and parquet, host:port for socket, the topic for kafka, rows a second for rate.
+    """
+
+    format: str
+    location: str
+    options: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CreateStream(Statement):
+    """CREATE STREAM with its clauses."""
+
+    name: Name
+    columns: t.Schema
+    options: tuple[Option, ...] = ()
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateView(Statement):
+    """CREATE VIEW name [(columns)] [options] AS query."""
+
+    name: Name
+    columns: tuple[Name, ...]
+    query: exp.Expression
+    query_span: Span
+    options: tuple[Option, ...] = ()
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Insert(Statement):
+    """INSERT INTO target [(columns)] VALUES ... | SELECT ...; `query` is either."""
+
+    target: Name
+    columns: tuple[Name, ...]
+    query: exp.Expression
+
+
+@dataclass(frozen=True)
+class Delete(Statement):
+    """DELETE FROM target [WHERE condition]."""
+
+    target: Name
+    alias: str | None
+    where: exp.Expression | None
+
+
+@dataclass(frozen=True)
+class Update(Statement):
+    """UPDATE target SET column = expression, ... [WHERE condition]."""
+
+    target: Name
+    alias: str | None
+    assignments: tuple[tuple[Name, exp.Expression], ...]
+    where: exp.Expression | None
+
+
+@dataclass(frozen=True)
+class Copy(Statement):
+    """COPY [INTO] target [(columns)] FROM 'path' CSV | JSON | PARQUET [(option = value, ...)].
+
+    Options: for CSV `header` (bool), `delimiter`, `quote`, `escape`, `null`; none for the others.
+    """
+
+    target: Name
+    columns: tuple[Name, ...]
+    path: str
+    path_span: Span
+    format: str  # "csv", "json" or "parquet"
+    options: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Drop(Statement):
+    """DROP STREAM | TABLE | VIEW [IF EXISTS] name [CASCADE]."""
+
+    kind: str  # "STREAM", "TABLE" or "VIEW"
+    name: Name
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class Show(Statement):
+    """SHOW TABLES | STREAMS | VIEWS | RELATIONS | EPOCHS | MAPS [LIKE pattern]."""
+
+    what: str
+    pattern: str | None = None
+
+
+@dataclass(frozen=True)
+class Describe(Statement):
+    """DESCRIBE [TABLE | VIEW | STREAM] [EXTENDED] name."""
+
+    name: Name
+    kind: str | None = None  # "TABLE", "VIEW" or "STREAM" where it was written
+    extended: bool = False
+
+
+@dataclass(frozen=True)
+class Explain(Statement):
+    """EXPLAIN view, or EXPLAIN [CREATE VIEW v AS] query: the program a query would get.
+
+    `target` is a relation's name or a query tree; `options`, `name` and `columns` as for CREATE VIEW.
+    """
+
+    target: Name | exp.Expression
+    query_span: Span
+    options: tuple[Option, ...] = ()
+    name: Name | None = None
+    columns: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refresh(Statement):
+    """REFRESH [VIEW] name: rebuild a suspended view from its inputs."""
+
+    name: Name
+
+
+@dataclass(frozen=True)
+class Query(Statement):
+    """SELECT (or WITH, VALUES): answered once, now."""
+
+    query: exp.Expression

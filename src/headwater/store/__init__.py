@@ -1,0 +1,1 @@
+"""What a warehouse keeps on disk."""

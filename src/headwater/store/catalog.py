@@ -1,0 +1,195 @@
+"""The catalogue: which streams, tables and views exist, and the program of each view."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import duckdb
+
+from headwater import types as t
+from headwater.algebra.read import read_type
+from headwater.plan.program import Program, program_from_dict
+from headwater.sql.names import fold
+
+
+class Kind(Enum):
+    """What a relation is."""
+
+    STREAM = "stream"
+    TABLE = "table"
+    VIEW = "view"
+
+
+RETAIN_ALL = "ALL"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One stream, table or view.
+
+    Attributes:
+        key: primary key of a table; empty for a bag of rows.
+        static: a table that does not change once a view uses it.
+        retain: for how many microseconds a stream's rows stay for new views to start from, `ALL`, or None.
+        sql: the statement that made it.
+        created: the epoch after which it was made.
+        program: how a view is maintained.
+        strict: a view that must never be recomputed from its inputs.
+        suspended: why a view stopped following its inputs, if it did.
+        stopped: the last epoch a suspended view has seen.
+    """
+
+    name: str
+    kind: Kind
+    fields: t.Schema
+    key: tuple[str, ...] = ()
+    static: bool = False
+    retain: int | str | None = None
+    sql: str = ""
+    created: int = 0
+    program: Program | None = None
+    strict: bool = False
+    suspended: str | None = None
+    stopped: int | None = None
+
+    @property
+    def folded(self) -> str:
+        return fold(self.name)
+
+    @property
+    def key_fields(self) -> t.Schema:
+        """The fields of the key, which are never NULL."""
+        by_name = {f.name: f for f in self.fields}
+        return tuple(replace(by_name[name], nullable=False) for name in self.key)
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "name": self.name,
+                "kind": self.kind.value,
+                "fields": [[f.name, str(f.type), f.nullable] for f in self.fields],
+                "key": list(self.key),
+                "static": self.static,
+                "retain": self.retain,
+                "sql": self.sql,
+                "created": self.created,
+                "program": self.program.to_dict() if self.program else None,
+                "strict": self.strict,
+                "suspended": self.suspended,
+                "stopped": self.stopped,
+            }
+        )
+
+
+def _from_json(text: str, schemas: Mapping[str, t.Schema]) -> Relation:
+    data = json.loads(text)
+    fields = tuple(t.Field(name, read_type(of), nullable) for name, of, nullable in data["fields"])
+    program = program_from_dict(data["program"], schemas) if data["program"] else None
+    rest = {key: data[key] for key in ("name", "static", "retain", "sql", "created", "strict", "suspended", "stopped")}
+    return Relation(kind=Kind(data["kind"]), fields=fields, key=tuple(data["key"]), program=program, **rest)
+
+
+SCHEMA = (
+    "CREATE SCHEMA IF NOT EXISTS hw",
+    "CREATE SCHEMA IF NOT EXISTS data",
+    "CREATE TABLE IF NOT EXISTS hw.meta (key VARCHAR, value VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS hw.relations (id BIGINT, folded VARCHAR, definition VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS hw.epochs (number BIGINT, clock TIMESTAMP, changes BIGINT)",
+)
+
+
+class Catalog:
+    """The relations of a warehouse, in the order of their creation.
+
+    Inputs of a view are older than the view, so this order is also one in which changes can flow.
+    An instance is a snapshot: a change makes a new one, so that readers keep what they began with.
+    """
+
+    def __init__(self, relations: tuple[Relation, ...] = ()) -> None:
+        self.relations = relations
+        self._by_name = {one.folded: one for one in relations}
+
+    def __iter__(self) -> Iterator[Relation]:
+        return iter(self.relations)
+
+    def find(self, name: str) -> Relation | None:
+        return self._by_name.get(fold(name))
+
+    def dependents(self, name: str) -> tuple[Relation, ...]:
+        """Views that read a relation directly, oldest first."""
+        key = fold(name)
+        return tuple(one for one in self.relations if one.program and key in {fold(i) for i in one.program.inputs})
+
+    def all_dependents(self, name: str) -> tuple[Relation, ...]:
+        """Views that read a relation directly or through other views, oldest first."""
+        found = {fold(name)}
+        out: list[Relation] = []
+        for one in self.relations:
+            if one.program and found & {fold(i) for i in one.program.inputs}:
+                found.add(one.folded)
+                out.append(one)
+        return tuple(out)
+
+    def keeps(self, relation: Relation) -> bool:
+        """Whether a relation's rows are stored: always, but for a stream that nothing looks back into."""
+        if relation.kind is not Kind.STREAM or relation.retain is not None:
+            return True
+        return any(one.program and relation.name in one.program.stored_reads for one in self.relations)
+
+    @property
+    def grouped(self) -> frozenset[str]:
+        """Names of maps and views that are stored by group."""
+        return frozenset(
+            one.name
+            for relation in self.relations
+            if relation.program
+            for one in relation.program.maps
+            if one.present is not None
+        )
+
+    def with_added(self, relation: Relation) -> Catalog:
+        return Catalog((*self.relations, relation))
+
+    def without(self, names: set[str]) -> Catalog:
+        return Catalog(tuple(one for one in self.relations if one.folded not in names))
+
+    def with_changed(self, relation: Relation) -> Catalog:
+        return Catalog(tuple(relation if one.folded == relation.folded else one for one in self.relations))
+
+
+def suspend(relation: Relation, reason: str, epoch: int) -> Relation:
+    return replace(relation, suspended=reason, stopped=epoch)
+
+
+def resume(relation: Relation) -> Relation:
+    return replace(relation, suspended=None, stopped=None)
+
+
+def load(connection: duckdb.DuckDBPyConnection) -> Catalog:
+    """Read the catalogue."""
+    relations: list[Relation] = []
+    schemas: dict[str, t.Schema] = {}
+    for (text,) in connection.execute("SELECT definition FROM hw.relations ORDER BY id").fetchall():
+        relation = _from_json(text, schemas)
+        schemas[relation.name] = relation.fields
+        relations.append(relation)
+    return Catalog(tuple(relations))
+
+
+def save(connection: duckdb.DuckDBPyConnection, before: Catalog, after: Catalog) -> None:
+    """Write the difference between two catalogues, inside the caller's transaction."""
+    old = {one.folded: one for one in before}
+    new = {one.folded: one for one in after}
+    for folded in old.keys() - new.keys():
+        connection.execute("DELETE FROM hw.relations WHERE folded = ?", [folded])
+    for folded, relation in new.items():
+        if folded not in old:
+            connection.execute(
+                "INSERT INTO hw.relations SELECT coalesce(max(id), 0) + 1, ?, ? FROM hw.relations",
+                [folded, relation.to_json()],
+            )
+        elif old[folded] != relation:
+            connection.execute("UPDATE hw.relations SET definition = ? WHERE folded = ?", [relation.to_json(), folded])

@@ -1,0 +1,29 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A local Spark in ANSI mode and UTC, started once; its answers are the ones Headwater has to give."""
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[1]")
+        .appName("headwater-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.ansi.enabled", "true")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.log.level", "OFF")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,256 @@
+"""A case as plain data, and the script a person reads and `replay` runs again.
+
+The script is SQL for what is created and one JSON array per row for what changes:
+
+    # seed 17
+    CREATE TABLE t0 (a INT, b STRING);
+    CREATE VIEW v0 AS SELECT a, count(*) AS n FROM t0 GROUP BY a;
+    epoch
+      insert t0
+        [1, "a"]
+    epoch
+      delete t0
+        [1, "a"]
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from headwater import types as t
+
+from .values import BY_NAME, decode, encode, literal
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A base relation.
+
+    Attributes:
+        kind: `TABLE` or `STREAM`.
+        key: primary key columns of a table; none makes it a bag.
+        retain: whether a stream keeps its rows for views that come later.
+        rare: whether its doubles include NaN and infinities; only the generator looks at this.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[t.Field, ...]
+    key: tuple[str, ...] = ()
+    retain: bool = False
+    rare: bool = field(default=False, compare=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def types(self) -> tuple[t.Type, ...]:
+        return tuple(column.type for column in self.columns)
+
+    def index(self, column: str) -> int:
+        return self.names.index(column)
+
+    def key_of(self, row: Row) -> Row:
+        return tuple(row[self.index(name)] for name in self.key)
+
+    @property
+    def key_types(self) -> tuple[t.Type, ...]:
+        return tuple(self.columns[self.index(name)].type for name in self.key)
+
+    @property
+    def sql(self) -> str:
+        parts = [str(column) for column in self.columns]
+        if self.key:
+            parts.append(f"PRIMARY KEY ({', '.join(self.key)})")
+        return f"CREATE {self.kind} {self.name} ({', '.join(parts)})" + (" RETAIN ALL" if self.retain else "")
+
+
+@dataclass(frozen=True)
+class View:
+    """A view.
+
+    Attributes:
+        query: its Spark SQL text.
+        strategy: the value of its STRATEGY option, if it has one.
+        created: how many epochs have passed when it is created.
+        duckdb: whether DuckDB's answer to the transpiled text is known to be Spark's.
+    """
+
+    name: str
+    query: str
+    strategy: str | None = None
+    created: int = 0
+    duckdb: bool = True
+
+    @property
+    def sql(self) -> str:
+        option = f" STRATEGY '{self.strategy}'" if self.strategy else ""
+        return f"CREATE VIEW {self.name}{option} AS {self.query}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One change to one relation.
+
+    `insert`, `delete`, `upsert` and `delete_keys` go through the row API and share an epoch. `insert_values`, `update`
+    and `delete_where` are SQL statements, each an epoch of its own; `where` and `assign` pair columns with values
+    (NULL in `where` asks IS NULL), which keeps their effect obvious.
+    """
+
+    kind: str
+    relation: str
+    rows: tuple[Row, ...] = ()
+    assign: tuple[tuple[str, object], ...] = ()
+    where: tuple[tuple[str, object], ...] = ()
+
+    @property
+    def is_statement(self) -> bool:
+        return self.kind in STATEMENTS
+
+    def sql(self, relation: Relation) -> str:
+        """The statement's text; `relation` is the one it changes."""
+        types = dict(zip(relation.names, relation.types, strict=True))
+        if self.kind == "insert_values":
+            rows = ("(" + ", ".join(map(literal, row, relation.types)) + ")" for row in self.rows)
+            return f"INSERT INTO {self.relation} VALUES {', '.join(rows)}"
+        where = " AND ".join(
+            f"{name} IS NULL" if value is None else f"{name} = {literal(value, types[name])}"
+            for name, value in self.where
+        )
+        suffix = f" WHERE {where}" if where else ""
+        if self.kind == "delete_where":
+            return f"DELETE FROM {self.relation}{suffix}"
+        assigned = ", ".join(f"{name} = {literal(value, types[name])}" for name, value in self.assign)
+        return f"UPDATE {self.relation} SET {assigned}{suffix}"
+
+
+STATEMENTS = ("insert_values", "update", "delete_where")
+OPERATIONS = ("insert", "delete", "upsert", "delete_keys", *STATEMENTS)
+
+Epoch = tuple[Operation, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Relations, views in dependency order, and epochs."""
+
+    seed: int
+    relations: tuple[Relation, ...]
+    views: tuple[View, ...]
+    epochs: tuple[Epoch, ...]
+
+    def relation(self, name: str) -> Relation:
+        return next(each for each in self.relations if each.name == name)
+
+    def created_at(self, epoch: int) -> list[View]:
+        """Views created when that many epochs have passed."""
+        return [view for view in self.views if view.created == epoch]
+
+    def __str__(self) -> str:
+        return "\n".join(_script(self)) + "\n"
+
+
+def _script(case: Case) -> Iterator[str]:
+    yield f"# seed {case.seed}"
+    for relation in case.relations:
+        yield relation.sql + ";"
+    yield from _views(case, 0)
+    for number, epoch in enumerate(case.epochs, 1):
+        yield f"epoch  # {number}"
+        for operation in epoch:
+            yield from _operation(operation, case.relation(operation.relation))
+        yield from _views(case, number)
+
+
+def _views(case: Case, epoch: int) -> Iterator[str]:
+    for view in case.created_at(epoch):
+        yield view.sql + ";" + ("" if view.duckdb else "  # not on duckdb")
+
+
+def _operation(operation: Operation, relation: Relation) -> Iterator[str]:
+    conditions = {
+        name: {column: encode(value) for column, value in pairs}
+        for name, pairs in (("set", operation.assign), ("where", operation.where))
+        if pairs
+    }
+    tail = " " + json.dumps(conditions, ensure_ascii=False) if conditions else ""
+    yield f"  {operation.kind} {operation.relation}{tail}"
+    for row in operation.rows:
+        yield f"    {json.dumps([encode(value) for value in row], ensure_ascii=False)}"
+
+
+_SEED = re.compile(r"# seed (-?\d+)")
+_RELATION = re.compile(r"CREATE (TABLE|STREAM) (\w+) \((.*?)(?:, PRIMARY KEY \((.*)\))?\)( RETAIN ALL)?;")
+_COLUMN = re.compile(r"(\w+|`[^`]+`) (.+?)( NOT NULL)?$")
+_VIEW = re.compile(r"CREATE VIEW (\w+)(?: STRATEGY '([^']*)')? AS (.*);(  # not on duckdb)?", re.DOTALL)
+_OPERATION = re.compile(rf"  ({'|'.join(OPERATIONS)}) (\w+)(?: (\{{.*\}}))?")
+
+
+def parse_script(text: str) -> Case:
+    """The inverse of `str(case)`; comments and blank lines are skipped.
+
+    Raises:
+        ValueError: a line is none of the script's.
+    """
+    seed = 0
+    relations: list[Relation] = []
+    views: list[View] = []
+    epochs: list[list[Operation]] = []
+    for line in text.splitlines():
+        if found := _SEED.fullmatch(line):
+            seed = int(found[1])
+        elif not line.strip() or line.startswith("#"):
+            continue
+        elif found := _RELATION.fullmatch(line):
+            kind, name, columns, key, retain = found.groups()
+            fields = tuple(_column(part) for part in _split(columns))
+            relations.append(Relation(name, kind, fields, tuple(_split(key or "")), bool(retain)))
+        elif found := _VIEW.fullmatch(line):
+            name, strategy, query, skipped = found.groups()
+            views.append(View(name, query, strategy, len(epochs), not skipped))
+        elif line.startswith("epoch"):
+            epochs.append([])
+        elif found := _OPERATION.fullmatch(line):
+            relation = next(each for each in relations if each.name == found[2])
+            conditions = json.loads(found[3] or "{}")
+            assign, where = (_pairs(conditions.get(part, {}), relation) for part in ("set", "where"))
+            epochs[-1].append(Operation(found[1], relation.name, (), assign, where))
+        elif line.startswith("    "):
+            operation = epochs[-1].pop()
+            relation = next(each for each in relations if each.name == operation.relation)
+            types = relation.key_types if operation.kind == "delete_keys" else relation.types
+            row = tuple(decode(value, of) for value, of in zip(json.loads(line), types, strict=True))
+            epochs[-1].append(replace(operation, rows=(*operation.rows, row)))
+        else:
+            raise ValueError(f"not a line of a case: {line!r}")
+    return Case(seed, tuple(relations), tuple(views), tuple(map(tuple, epochs)))
+
+
+def _pairs(data: dict[str, object], relation: Relation) -> tuple[tuple[str, object], ...]:
+    return tuple((name, decode(value, relation.types[relation.index(name)])) for name, value in data.items())
+
+
+def _column(text: str) -> t.Field:
+    found = _COLUMN.fullmatch(text)
+    if not found:
+        raise ValueError(f"not a column: {text!r}")
+    return t.Field(found[1], BY_NAME[found[2]], not found[3])
+
+
+def _split(text: str) -> list[str]:
+    """Parts between the commas that stand outside brackets."""
+    parts, depth, part = [], 0, ""
+    for char in text:
+        depth += (char in "(<") - (char in ")>")
+        if char == "," and depth == 0:
+            parts.append(part.strip())
+            part = ""
+        else:
+            part += char
+    return [*parts, part.strip()] if part.strip() else parts

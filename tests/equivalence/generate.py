@@ -1,0 +1,133 @@
+"""From a seed to a case."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+from headwater import types as t
+
+from . import expr_logic, expr_number, expr_text_time, queries, sources  # noqa: F401  (they register their constructs)
+from .bags import Bags
+from .case import Case, Epoch, Relation, View
+from .grammar import CONSTRUCTS, Expr, Maker, Query, construct
+from .operations import MOST_ROWS, Changes
+from .values import ARRAY_TYPE, DECIMAL_TYPES, STRUCT_TYPE, bound
+
+EPOCHS = 10
+
+_TYPE_WEIGHTS: dict[t.Type, float] = {
+    t.INT: 10,
+    t.BIGINT: 5,
+    t.STRING: 8,
+    t.DOUBLE: 4,
+    t.DATE: 3,
+    t.BOOLEAN: 3,
+    t.TIMESTAMP: 3,
+    t.TINYINT: 0.7,
+    t.SMALLINT: 0.7,
+    t.FLOAT: 0.7,
+    t.BINARY: 0.5,
+    ARRAY_TYPE: 0.7,
+    STRUCT_TYPE: 0.7,
+} | dict.fromkeys(DECIMAL_TYPES, 1.2)
+_KEY_TYPES = (t.INT, t.INT, t.STRING, t.DATE, t.BIGINT)
+
+
+def make_case(seed: int) -> Case:
+    """The case of a seed: always the same one."""
+    return generate(seed)[0]
+
+
+def generate(seed: int) -> tuple[Case, Counter[str]]:
+    """The case of a seed, and how often each construct occurs in it."""
+    case, m = _make(seed)
+    return case, m.used
+
+
+def expected_types(seed: int) -> dict[str, tuple[t.Type, ...]]:
+    """The column types of each view of a seed's case by the generator's own reckoning."""
+    case, m = _make(seed)
+    return {view.name: tuple(column.type for column in m.relations[view.name].columns) for view in case.views}
+
+
+def _make(seed: int) -> tuple[Case, Maker]:
+    m = Maker(random.Random(seed))
+    for number in range(m.rng.choice([1, 2, 2, 3])):
+        relation: Relation = m.make("relation", number)
+        m.bases[relation.name] = relation
+        columns = tuple(Expr(c.name, c.type, bound(c.type), name=c.name) for c in relation.columns)
+        m.relations[relation.name] = Query(f"SELECT * FROM {relation.name}", columns, MOST_ROWS[relation.kind] + 3)
+    views = _views(m)
+    epochs = _epochs(m)
+    return Case(seed, tuple(m.bases.values()), views, epochs), m
+
+
+def _columns(m: Maker) -> list[t.Field]:
+    kinds = m.rng.choices(list(_TYPE_WEIGHTS), list(_TYPE_WEIGHTS.values()), k=m.rng.choice([2, 3, 3, 4, 5]))
+    return [t.Field("abcde"[i], of, nullable=m.chance(0.85)) for i, of in enumerate(kinds)]
+
+
+@construct("relation", "table without key", 5)
+def plain_table(m: Maker, number: int) -> Relation:
+    return Relation(f"t{number}", "TABLE", tuple(_columns(m)), rare=_rare(m))
+
+
+@construct("relation", "keyed table", 4)
+def keyed_table(m: Maker, number: int) -> Relation:
+    key = [t.Field(name, m.rng.choice(_KEY_TYPES), False) for name in ("k", "l")[: m.rng.choice([1, 1, 2])]]
+    return Relation(f"t{number}", "TABLE", (*key, *_columns(m)), tuple(c.name for c in key), rare=_rare(m))
+
+
+@construct("relation", "stream", 2)
+def plain_stream(m: Maker, number: int) -> Relation:
+    return Relation(f"s{number}", "STREAM", tuple(_columns(m)), rare=_rare(m))
+
+
+@construct("relation", "retained stream", 2)
+def retained_stream(m: Maker, number: int) -> Relation:
+    return Relation(f"s{number}", "STREAM", tuple(_columns(m)), retain=True, rare=_rare(m))
+
+
+def _rare(m: Maker) -> bool:
+    if m.chance(0.15):
+        m.note("NaN and infinities")
+        return True
+    return False
+
+
+def _views(m: Maker) -> tuple[View, ...]:
+    views: list[View] = []
+    levels: dict[str, int] = {}
+    for number in range(m.rng.choice([1, 2, 2, 3, 3, 4])):
+        hidden = {name: m.relations.pop(name) for name, level in levels.items() if level >= 3}
+        view, query = _view(m, f"v{number}", views)
+        m.relations |= hidden
+        levels[view.name] = 1 + max((levels.get(name, 0) for name in m.reads), default=0)
+        if levels[view.name] > 1:
+            m.note(f"view of level {levels[view.name]}")
+        m.relations[view.name] = query
+        views.append(view)
+    return tuple(sorted(views, key=lambda view: view.created))
+
+
+def _view(m: Maker, name: str, earlier: list[View]) -> tuple[View, Query]:
+    m.marks, m.reads, m.leaves = set(), set(), 0
+    query: Query = m.make("query")
+    while len({column.name for column in query.columns}) < len(query.columns):
+        query = m.make("query")
+    below = [view for view in earlier if view.name in m.reads]
+    created = max((view.created for view in below), default=0)
+    if created == 0 and m.chance(0.2):
+        m.note("view created in mid-run")
+        created = m.rng.randint(1, EPOCHS - 3)
+    strategy = m.rng.choices([None, "first order", "recompute"], [7, 2, 2])[0]
+    m.note(f"strategy {strategy or 'by default'}")
+    safe = all(CONSTRUCTS[mark].duckdb for mark in m.marks if mark in CONSTRUCTS)
+    duckdb = safe and all(view.duckdb for view in below)
+    return View(name, query.sql, strategy, created, duckdb), query
+
+
+def _epochs(m: Maker) -> tuple[Epoch, ...]:
+    changes = Changes(m, Bags(m.bases))
+    return tuple(m.make("epoch", changes) for _ in range(EPOCHS))

@@ -1,0 +1,105 @@
+"""Headwater under test, seen through its public face only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Protocol
+
+import pyarrow as pa
+
+import headwater as hw
+from headwater.algebra.nodes import Node
+
+from .bags import Bag
+from .case import Epoch, Relation, View
+from .values import canonical, plain
+
+
+class Suspended(Exception):
+    """A view stopped following its inputs, which no generated case should bring about."""
+
+
+class Subject(Protocol):
+    """What a case is run on."""
+
+    def define(self, relation: Relation) -> None: ...
+
+    def create_view(self, view: View) -> None: ...
+
+    def apply(self, epoch: Epoch) -> dict[str, Bag]:
+        """Carry out an epoch; the changelog of every view that changed."""
+
+    def contents(self, view: str) -> Bag: ...
+
+    def close(self) -> None: ...
+
+
+class Headwater:
+    """A warehouse in memory."""
+
+    def __init__(self) -> None:
+        database = hw.connect(":memory:")
+        assert isinstance(database, hw.Database)
+        self.database = database
+        self.relations: dict[str, Relation] = {}
+        self.epoch = 0  #: number of the last epoch committed
+        self._changes: dict[str, Bag] = {}
+        self.database.observe(self._observe)
+
+    def _observe(self, number: int, changes: Mapping[str, pa.Table]) -> None:
+        self.epoch = number
+        self._changes = {name: bag_of(table) for name, table in changes.items()}
+
+    def define(self, relation: Relation) -> None:
+        self.database.execute(relation.sql)
+        self.relations[relation.name] = relation
+
+    def create_view(self, view: View) -> None:
+        self.database.execute(view.sql)
+
+    def algebra(self, view: str) -> Node:
+        return self.database.algebra(view)
+
+    def apply(self, epoch: Epoch) -> dict[str, Bag]:
+        self._changes = {}
+        if len(epoch) == 1 and epoch[0].is_statement:
+            self.database.execute(epoch[0].sql(self.relations[epoch[0].relation]))
+        else:
+            self._apply_rows(epoch)
+        return self._changes
+
+    def _apply_rows(self, epoch: Epoch) -> None:
+        with self.database.epoch() as builder:
+            for operation in epoch:
+                relation = self.relations[operation.relation]
+                fields = relation.columns
+                if operation.kind == "delete_keys":
+                    fields = tuple(field for field in fields if field.name in relation.key)
+                rows: list[object] = [
+                    {field.name: plain(value, field.type) for field, value in zip(fields, row, strict=True)}
+                    for row in operation.rows
+                ]
+                if len(rows) == 2:  # tuples are another way to hand rows in
+                    rows = [tuple(row.values()) for row in rows if isinstance(row, dict)]
+                getattr(builder, operation.kind)(operation.relation, rows)
+        committed = builder.committed
+        if committed and committed.suspended:
+            raise Suspended("; ".join(f"{view}: {reason}" for view, reason in committed.suspended.items()))
+
+    def contents(self, view: str) -> Bag:
+        return bag_of(self.database.query(f"SELECT * FROM {view}"))
+
+    def close(self) -> None:
+        self.database.close()
+
+
+def bag_of(table: pa.Table) -> Bag:
+    """Rows with their multiplicities: the column `#n` where there is one, else one for each row."""
+    last = table.column_names[-1]
+    columns = [[canonical(value) for value in table.column(i).to_pylist()] for i in range(table.num_columns)]
+    counts = columns.pop() if last == "#n" else [1] * table.num_rows
+    out: Bag = Counter()
+    for row, n in zip(zip(*columns, strict=True), counts, strict=True):
+        out[row] += n  # type: ignore[operator]
+    return out

@@ -1,0 +1,8 @@
+"""The table of cases, by family."""
+
+from __future__ import annotations
+
+from tests.functions.cases import casts, numbers
+from tests.functions.harness import Case
+
+CASES: tuple[Case, ...] = (*numbers.CASES, *casts.CASES)
