@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "headwater"
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "version": set(),
+    "results": set(),
     "types": set(),
     "algebra": {"errors", "types"},
     "sql": {"errors", "types", "algebra"},
@@ -21,10 +22,10 @@ LAYERS: dict[str, set[str]] = {
     "emit": {"errors", "types", "algebra", "sql", "delta", "plan"},
     "store": {"errors", "types", "algebra", "sql", "delta", "plan", "emit"},
     "engine": {"errors", "types", "algebra", "sql", "delta", "plan", "emit", "store"},
-    "serve": {"errors", "version", "types", "algebra", "sql", "delta", "plan", "emit", "store", "engine"},
+    "serve": {"errors", "version", "results", "types", "algebra", "sql", "delta", "plan", "emit", "store", "engine"},
 }
 #: The public face: above everything but the command line.
-FACE = {"database", "statements", "project", "__init__"}
+FACE = {"database", "statements", "reports", "project", "__init__"}
 LAYERS |= {name: set(LAYERS) | FACE for name in FACE}
 LAYERS["cli"] = set(LAYERS) | {"cli", ""}
 

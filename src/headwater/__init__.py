@@ -1,21 +1,22 @@
 """Headwater keeps SQL views fresh while data streams in.
 
-    >>> import headwater as hw
-    >>> db = hw.connect()
-    >>> _ = db.execute("CREATE TABLE t (g STRING, x INT); CREATE VIEW v AS SELECT g, sum(x) AS s FROM t GROUP BY g")
-    >>> _ = db.insert("t", [{"g": "a", "x": 1}, {"g": "a", "x": 2}])
-    >>> db.query("SELECT * FROM v").to_pylist()
-    [{'g': 'a', 's': 3}]
+>>> import headwater as hw
+>>> db = hw.connect()
+>>> _ = db.execute("CREATE TABLE t (g STRING, x INT); CREATE VIEW v AS SELECT g, sum(x) AS s FROM t GROUP BY g")
+>>> _ = db.insert("t", [{"g": "a", "x": 1}, {"g": "a", "x": 2}])
+>>> db.query("SELECT * FROM v").to_pylist()
+[{'g': 'a', 's': 3}]
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from headwater.database import Database, EpochBuilder, Result
+from headwater.database import Database, EpochBuilder
 from headwater.engine.engine import Clock, Epoch, wall_clock
 from headwater.errors import HeadwaterError, InternalError, NotSupported, Source, Span, UserError
 from headwater.plan.explain import Explanation
+from headwater.results import Result
 from headwater.serve.remote import RemoteDatabase
 from headwater.store.warehouse import WarehouseInUse
 from headwater.version import VERSION

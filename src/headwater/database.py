@@ -6,7 +6,7 @@ import contextlib
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -30,35 +30,17 @@ from headwater.engine.operations import (
 from headwater.engine.writer import Writer
 from headwater.errors import HeadwaterError, UserError
 from headwater.plan.explain import Explanation
+from headwater.reports import relation_facts
+from headwater.results import Result
 from headwater.serve.query import run_query
 from headwater.serve.socket import Server
 from headwater.sql.lower import lower_answer
 from headwater.sql.parse import parse
 from headwater.sql.scope import RelationInfo
 from headwater.sql.statements import Query, Statement
+from headwater.statements import carry_out, explain_text
 from headwater.store.catalog import Kind, Relation
 from headwater.store.warehouse import Warehouse
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a statement did.
-
-    Attributes:
-        statement: its kind, such as `CREATE VIEW` or `SELECT`.
-        message: one line for people.
-        table: rows, for statements that answer with rows.
-        text: prose, for EXPLAIN.
-        epoch: the epoch it committed, if it changed data.
-        seconds: how long it took.
-    """
-
-    statement: str
-    message: str
-    table: pa.Table | None = None
-    text: str | None = None
-    epoch: int | None = None
-    seconds: float = 0.0
 
 
 class EpochBuilder:
@@ -153,16 +135,12 @@ class Database:
         return [self._execute(statement) for statement in parse(sql, name)]
 
     def _execute(self, statement: Statement) -> Result:
-        from headwater.statements import carry_out
-
         began = time.perf_counter()
         try:
             result = carry_out(self, statement)
         except HeadwaterError as error:
             raise error.at(None, statement.source) from error.__cause__
-        return Result(
-            result.statement, result.message, result.table, result.text, result.epoch, time.perf_counter() - began
-        )
+        return replace(result, seconds=time.perf_counter() - began)
 
     def query(self, sql: str) -> pa.Table:
         """Answer one SELECT from the last committed epoch."""
@@ -179,8 +157,6 @@ class Database:
 
     def explain(self, view_or_query: str) -> Explanation:
         """The program of a view, or the one a query would get."""
-        from headwater.statements import explain_text
-
         self._check_open()
         return explain_text(self, view_or_query)
 
@@ -195,8 +171,6 @@ class Database:
 
     def status(self) -> dict[str, object]:
         """Where the warehouse stands: epoch, relations with their rows and state, and the writers' queue."""
-        from headwater.statements import relation_facts
-
         self._check_open()
         requests, rows = self.writer.waiting
         return {

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import fnmatch
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from sqlglot import exp
 
+from headwater import reports
 from headwater import types as t
-from headwater.algebra.nodes import Node
-from headwater.algebra.scalars import TRUE, Scalar
+from headwater.algebra.nodes import Node, Project
+from headwater.algebra.scalars import TRUE, Literal, Scalar, cast
 from headwater.algebra.simplify import simplify
-from headwater.emit.duckdb import Emitter
-from headwater.emit.layout import sql, store_table
-from headwater.emit.maintain import map_statements, step_statement
 from headwater.engine import definitions
 from headwater.engine.arrow_types import to_storage
 from headwater.engine.files import read_file
@@ -27,10 +23,12 @@ from headwater.engine.operations import (
 )
 from headwater.errors import HeadwaterError, NotSupported, UserError
 from headwater.plan.compile import DEFAULT, STRATEGIES, compile_view
-from headwater.plan.explain import EmittedSQL, Explanation, InputNote
-from headwater.plan.program import Add, Program
+from headwater.plan.explain import Explanation
+from headwater.results import Result, count_of
 from headwater.sql import statements as s
-from headwater.sql.lower import bind_row_scalar, lower_rows, lower_view
+from headwater.sql.assign import can_assign
+from headwater.sql.bind import bind_row_scalar
+from headwater.sql.lower import lower_view
 from headwater.sql.names import fold
 from headwater.sql.options import refuse_unsupported_options
 from headwater.sql.parse import parse
@@ -38,7 +36,7 @@ from headwater.sql.scope import RelationInfo
 from headwater.store.catalog import Kind, Relation
 
 if TYPE_CHECKING:
-    from headwater.database import Database, Result
+    from headwater.database import Database
 
 
 def carry_out(db: Database, statement: s.Statement) -> Result:
@@ -57,30 +55,20 @@ def carry_out(db: Database, statement: s.Statement) -> Result:
         case s.Drop():
             return _drop(db, statement)
         case s.Show():
-            return _show(db, statement)
+            return reports.show(db, statement.what, statement.pattern)
         case s.Describe():
-            return _describe(db, statement)
+            return reports.describe(_find(db, statement.name))
         case s.Explain():
-            return _result("EXPLAIN", "", text=str(explain_statement(db, statement)))
+            return Result("EXPLAIN", "", text=str(explain_statement(db, statement)))
         case s.Refresh():
             return _refresh(db, statement)
         case s.Query():
             table = db.answer(statement)
-            return _result("SELECT", _rows(table.num_rows), table=table)
+            return Result("SELECT", count_of(table.num_rows), table=table)
     raise NotSupported("HW200", f"{type(statement).__name__} is not supported yet", span=statement.span)
 
 
-def _result(statement: str, message: str, **rest: object) -> Result:
-    from headwater.database import Result
-
-    return Result(statement, message, **rest)  # type: ignore[arg-type]
-
-
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n:,} rows"
-
-
-# -- creating and dropping ------------------------------------------------------------------------------------------------
+# -- creating and dropping ----------------------------------------------------------------------------------------
 
 
 def _new_name(db: Database, name: s.Name, if_not_exists: bool) -> bool:
@@ -121,12 +109,12 @@ def _create_base(db: Database, statement: s.CreateTable | s.CreateStream) -> Res
         key, static = statement.primary_key, statement.static
     with db.engine.lock:
         if not _new_name(db, statement.name, statement.if_not_exists):
-            return _result(word, f"{statement.name.text} exists already")
+            return Result(word, f"{statement.name.text} exists already")
         relation = Relation(
             statement.name.text, kind, statement.columns, key, static, retain, statement.text, db.engine.epoch
         )
         definitions.create_base(db.engine, relation)
-    return _result(word, f"created {kind.value} {relation.name}")
+    return Result(word, f"created {kind.value} {relation.name}")
 
 
 def _options(options: tuple[s.Option, ...]) -> tuple[str, bool]:
@@ -156,7 +144,7 @@ def _create_view(db: Database, statement: s.CreateView) -> Result:
     strategy, strict = _options(statement.options)
     with db.engine.lock:
         if not _new_name(db, statement.name, statement.if_not_exists):
-            return _result("CREATE VIEW", f"{statement.name.text} exists already")
+            return Result("CREATE VIEW", f"{statement.name.text} exists already")
         node = _lower(db, statement.query, statement, statement.columns)
         program = compile_view(statement.name.text, node, strategy)
         relation = Relation(
@@ -169,11 +157,11 @@ def _create_view(db: Database, statement: s.CreateView) -> Result:
             strict=strict,
         )
         definitions.create_view(db.engine, relation)
-    count = _count_rows(db, relation)
-    return _result("CREATE VIEW", f"created view {relation.name} ({_rows(count)})")
+    count = reports.count_rows(db, relation)
+    return Result("CREATE VIEW", f"created view {relation.name} ({count_of(count)})")
 
 
-def _lower(db: Database, query: exp.Expression, statement: s.Statement, columns: tuple[s.Name, ...] = ()) -> Node:
+def _lower(db: Database, query: exp.Expr, statement: s.Statement, columns: tuple[s.Name, ...] = ()) -> Node:
     return simplify(lower_view(query, db.relations_for_views(), statement.source, columns=columns))
 
 
@@ -182,7 +170,7 @@ def _drop(db: Database, statement: s.Drop) -> Result:
         relation = db.engine.catalog.find(statement.name.text)
         if relation is None:
             if statement.if_exists:
-                return _result(f"DROP {statement.kind}", f"{statement.name.text} does not exist")
+                return Result(f"DROP {statement.kind}", f"{statement.name.text} does not exist")
             raise _unknown(statement.name)
         if relation.kind.value != statement.kind.lower():
             raise UserError(
@@ -192,7 +180,7 @@ def _drop(db: Database, statement: s.Drop) -> Result:
                 hint=f"DROP {relation.kind.value.upper()} {relation.name}",
             )
         gone = definitions.drop(db.engine, relation, statement.cascade)
-    return _result(f"DROP {statement.kind}", "dropped " + ", ".join(gone))
+    return Result(f"DROP {statement.kind}", "dropped " + ", ".join(gone))
 
 
 def _refresh(db: Database, statement: s.Refresh) -> Result:
@@ -203,10 +191,10 @@ def _refresh(db: Database, statement: s.Refresh) -> Result:
                 "HW104", f"{relation.name} is a {relation.kind.value}, not a view", span=statement.name.span
             )
         epoch = definitions.refresh(db.engine, relation)
-    return _result("REFRESH", f"refreshed view {relation.name}", epoch=epoch.number)
+    return Result("REFRESH", f"refreshed view {relation.name}", epoch=epoch.number)
 
 
-# -- changing -------------------------------------------------------------------------------------------------------------
+# -- changing -----------------------------------------------------------------------------------------------------
 
 
 def _insert(db: Database, statement: s.Insert) -> Result:
@@ -237,9 +225,6 @@ def _named_fields(target: Relation, columns: tuple[s.Name, ...]) -> t.Schema:
 
 def _fill(node: Node, fields: t.Schema, target: Relation) -> Node:
     """The rows of an INSERT in the target's column order; columns it does not list are NULL."""
-    from headwater.algebra.nodes import Project
-    from headwater.algebra.scalars import Literal
-
     given = dict(zip((f.name for f in fields), node.schema, strict=True))
     columns: list[tuple[str, Scalar]] = []
     for field in target.fields:
@@ -254,7 +239,7 @@ def _change_where(db: Database, statement: s.Delete | s.Update) -> Result:
     alias = statement.alias or target.name
     info = RelationInfo(target.name, target.fields)
 
-    def bind(expression: exp.Expression) -> Scalar:
+    def bind(expression: exp.Expr) -> Scalar:
         return bind_row_scalar(expression, alias, info, statement.source)
 
     predicate = _condition(bind(statement.where), statement) if statement.where is not None else TRUE
@@ -273,15 +258,20 @@ def _condition(predicate: Scalar, statement: s.Statement) -> Scalar:
 
 
 def _assignments(statement: s.Update, target: Relation, alias: str, info: RelationInfo) -> dict[str, Scalar]:
-    from headwater.sql.lower import assign
-
     values: dict[str, Scalar] = {}
     for name, expression in statement.assignments:
         field = _named_fields(target, (name,))[0]
         if field.name in values:
             raise UserError("HW111", f"column {field.name} is assigned twice", span=name.span)
         value = bind_row_scalar(expression, alias, info, statement.source)
-        values[field.name] = assign(value, field, expression, statement.source)
+        if not can_assign(value.type, field.type):
+            raise UserError(
+                "HW113",
+                f"{target.name}.{field.name} is {field.type} and cannot take {value.type}",
+                span=name.span,
+                hint="write a CAST",
+            )
+        values[field.name] = cast(value, field.type)
     return values
 
 
@@ -298,7 +288,7 @@ def _copy(db: Database, statement: s.Copy) -> Result:
             total += rows.num_rows
     except HeadwaterError as error:
         if total and error.hint is None:
-            error.hint = f"{_rows(total)} before this were copied in earlier epochs"
+            error.hint = f"{count_of(total)} before this were copied in earlier epochs"
         raise error.at(statement.path_span, statement.source) from error.__cause__
     return _changed("COPY", "copied", target, total, last.number if last else None)
 
@@ -311,10 +301,10 @@ def _target(db: Database, name: s.Name, operation: str) -> Relation:
 
 
 def _changed(word: str, verb: str, target: Relation, n: int, epoch: int | None) -> Result:
-    return _result(word, f"{verb} {_rows(n)} in {target.name}", epoch=epoch)
+    return Result(word, f"{verb} {count_of(n)} in {target.name}", epoch=epoch)
 
 
-# -- looking --------------------------------------------------------------------------------------------------------------
+# -- looking and explaining --------------------------------------------------------------------------------------
 
 
 def _find(db: Database, name: s.Name) -> Relation:
@@ -334,102 +324,11 @@ def _columns_hint(relation: Relation) -> str:
     return "its columns are " + ", ".join(f.name for f in relation.fields)
 
 
-def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
-    """What status says of a relation."""
-    facts: dict[str, object] = {"name": relation.name, "kind": relation.kind.value}
-    facts["rows"] = _count_rows(db, relation) if db.engine.catalog.keeps(relation) else None
-    if relation.program is not None:
-        facts["strategy"] = relation.program.strategy
-        facts["state"] = "suspended" if relation.suspended else "current"
-        facts["epoch"] = relation.stopped if relation.suspended else db.engine.epoch
-        if relation.suspended:
-            facts["reason"] = relation.suspended
-    return facts
-
-
-def _count_rows(db: Database, relation: Relation) -> int:
-    """Net rows: the sum of multiplicities, of the shown groups where a view is stored by group."""
-    grouped = relation.name in db.engine.catalog.grouped
-    where = ' WHERE "#v"' if grouped else ""
-    reader = db.warehouse.reader()
-    try:
-        found = reader.execute(
-            f'SELECT coalesce(sum("#n"), 0)::BIGINT FROM {sql(store_table(relation.name))}{where}'
-        ).fetchone()
-    finally:
-        reader.close()
-    return int(found[0]) if found else 0
-
-
-def _show(db: Database, statement: s.Show) -> Result:
-    pattern = statement.pattern.replace("%", "*") if statement.pattern else "*"
-    what = statement.what.upper()
-    if what == "EPOCHS":
-        reader = db.warehouse.reader()
-        table = reader.sql("SELECT number, clock, changes FROM hw.epochs ORDER BY number").to_arrow_table()
-        reader.close()
-        return _result("SHOW EPOCHS", _rows(table.num_rows), table=table)
-    if what == "MAPS":
-        rows = [
-            {
-                "view": view.name,
-                "map": one.name,
-                "stored": "groups" if one.present else "rows",
-                "definition": str(one.definition),
-            }
-            for view in db.engine.catalog
-            if view.program
-            for one in view.program.maps
-        ]
-        return _table("SHOW MAPS", rows, ("view", "map", "stored", "definition"))
-    kinds = {"TABLES": "table", "STREAMS": "stream", "VIEWS": "view"}
-    rows = [
-        {"name": one.name, "kind": one.kind.value, "state": _state(one)}
-        for one in db.engine.catalog
-        if kinds.get(what, one.kind.value) == one.kind.value and fnmatch.fnmatch(one.folded, pattern.lower())
-    ]
-    return _table(f"SHOW {what}", rows, ("name", "kind", "state"))
-
-
-def _state(relation: Relation) -> str | None:
-    if relation.kind is not Kind.VIEW:
-        return None
-    return "suspended" if relation.suspended else "current"
-
-
-def _describe(db: Database, statement: s.Describe) -> Result:
-    relation = _find(db, statement.name)
-    rows = [
-        {
-            "column": f.name,
-            "type": str(f.type),
-            "nullable": f.nullable,
-            "key": f.name in relation.key,
-        }
-        for f in relation.fields
-    ]
-    out = _table("DESCRIBE", rows, ("column", "type", "nullable", "key"))
-    from dataclasses import replace
-
-    about = f"{relation.kind.value} {relation.name}"
-    if relation.suspended:
-        about += f", suspended after epoch {relation.stopped}: {relation.suspended}"
-    return replace(out, message=about)
-
-
-def _table(statement: str, rows: list[dict[str, object]], columns: tuple[str, ...]) -> Result:
-    table = pa.table({name: [row[name] for row in rows] for name in columns})
-    return _result(statement, _rows(len(rows)), table=table)
-
-
-# -- explaining -----------------------------------------------------------------------------------------------------------
-
-
 def explain_text(db: Database, text: str) -> Explanation:
     """EXPLAIN of a view's name or of a query."""
     relation = db.engine.catalog.find(text.strip())
     if relation is not None:
-        return _explain_relation(db, relation)
+        return reports.explain_relation(db, relation)
     statements = parse(text if text.strip().upper().startswith("EXPLAIN") else f"EXPLAIN {text}")
     if len(statements) != 1 or not isinstance(statements[0], s.Explain):
         raise UserError("HW106", "explain takes the name of a view, or one query")
@@ -440,52 +339,8 @@ def explain_text(db: Database, text: str) -> Explanation:
 
 
 def explain_statement(db: Database, statement: s.Explain) -> Explanation:
+    """EXPLAIN as a statement."""
     if isinstance(statement.target, s.Name):
-        return _explain_relation(db, _find(db, statement.target))
+        return reports.explain_relation(db, _find(db, statement.target))
     strategy, _ = _options(statement.options)
-    return explain_program(db, compile_view("query", _lower(db, statement.target, statement), strategy))
-
-
-def _explain_relation(db: Database, relation: Relation) -> Explanation:
-    if relation.program is None:
-        raise UserError(
-            "HW104", f"{relation.name} is a {relation.kind.value}: only views have programs", hint="name a view"
-        )
-    notes = (f"suspended after epoch {relation.stopped}: {relation.suspended}",) if relation.suspended else ()
-    return explain_program(db, relation.program, notes)
-
-
-def explain_program(db: Database, program: Program, notes: tuple[str, ...] = ()) -> Explanation:
-    """A program with what the catalogue and the emitter know of it."""
-    catalog = db.engine.catalog
-    own = frozenset(one.name for one in program.maps if one.present is not None)
-    emitter = Emitter(catalog.grouped | own)
-    steps = tuple(
-        _pretty(step_statement(one, program.map(one.target), emitter).fill.more)
-        for one in program.statements
-        if isinstance(one, Add)
-    )
-    maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
-    emitted = EmittedSQL(
-        steps,
-        {name: _pretty(one.settle.more) for name, one in maps.items()},
-        {name: _pretty(one.append) for name, one in maps.items()},
-    )
-    inputs: list[InputNote] = []
-    for name in program.inputs:
-        relation = catalog.find(name)
-        assert relation is not None
-        kept = catalog.keeps(relation) or name in program.stored_reads
-        inputs.append(InputNote(relation.name, relation.kind.value, kept))
-    if any(program.recomputes(one.name) for one in program.maps):
-        notes = (
-            *notes,
-            f"{program.view} re-reads {', '.join(program.inputs)} whole at every change: strategy recompute",
-        )
-    return Explanation(program, tuple(inputs), emitted, notes)
-
-
-def _pretty(text: str) -> str:
-    import sqlglot
-
-    return sqlglot.parse_one(text, dialect="duckdb").sql(dialect="duckdb", pretty=True)
+    return reports.explain_program(db, compile_view("query", _lower(db, statement.target, statement), strategy))

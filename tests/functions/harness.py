@@ -172,7 +172,7 @@ def _attempt(con: duckdb.DuckDBPyConnection, query: exp.Select) -> object:
     try:
         found = con.execute(query.sql("duckdb")).fetchone()
     except duckdb.Error as error:
-        return Failure(explain_runtime_error(str(error))[0] + str(error))
+        return Failure(explain_runtime_error(str(error))[0])
     assert found is not None
     return python_value(found[0])
 
@@ -249,7 +249,8 @@ def _spark_query(one: Case, rows: Sequence[tuple[object, ...]], select: str) -> 
         "(" + ", ".join([str(i), *(spark_literal(Literal(v, k)) for v, k in zip(row, one.columns, strict=True))]) + ")"
         for i, row in enumerate(rows)
     )
-    return f"SELECT {select} FROM VALUES {values} AS input({names}) ORDER BY id"
+    # Without ORDER BY Spark evaluates it over a local relation, and needs no job.
+    return f"SELECT {select} FROM VALUES {values} AS input({names})"
 
 
 def by_spark(spark: Any, one: Case, rows: Sequence[tuple[object, ...]], failing: set[int]) -> list[object]:
@@ -262,7 +263,8 @@ def by_spark(spark: Any, one: Case, rows: Sequence[tuple[object, ...]], failing:
     select = f"{_spark_readable(kind, text)} AS v, id"
     values: list[object] = []
     if good:
-        values = [_from_spark(r[0], kind) for r in spark.sql(_spark_query(one, good, select)).collect()]
+        rows_back = sorted(spark.sql(_spark_query(one, good, select)).collect(), key=lambda r: r[1])
+        values = [_from_spark(r[0], kind) for r in rows_back]
     out, remaining = [], iter(values)
     for i, row in enumerate(rows):
         out.append(_failing(spark, one, row, select) if i in failing else next(remaining))

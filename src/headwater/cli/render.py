@@ -14,7 +14,7 @@ import pyarrow as pa
 from headwater.cli import values
 
 if TYPE_CHECKING:
-    from headwater.database import Result
+    from headwater.results import Result
 
 FORMATS = ("table", "csv", "json", "jsonl")
 _BATCH_ROWS = 10_000

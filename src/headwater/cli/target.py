@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.errors import Source, UserError
 from headwater.project import PROJECT_FILE, load_project
+from headwater.serve.remote import UNREACHABLE
 from headwater.store.warehouse import DATABASE, MEMORY
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from headwater.serve.remote import RemoteDatabase
 
 DEFAULT_WAREHOUSE = "warehouse"
+_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,20 @@ class Target:
         return str(self.path) == MEMORY or (Path(self.path) / DATABASE).exists()
 
     def open(self) -> Database | RemoteDatabase:
-        """Open it, or reach it through the process that has it open."""
+        """Open it, or reach it through the process that has it open.
+
+        That process may just be closing it: it no longer answers and has not given up the lock yet. So this tries
+        for a while.
+        """
         from headwater import connect
 
-        return connect(self.path, placement=self.placement)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                return connect(self.path, placement=self.placement)
+            except UserError as error:
+                if error.code != UNREACHABLE or time.monotonic() > deadline:
+                    raise
 
     def open_existing(self) -> Database | RemoteDatabase:
         """Open it if it is there: a question about a warehouse must not make one.

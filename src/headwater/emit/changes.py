@@ -93,8 +93,7 @@ def update_where(relation: str, rows: Filter, values: Mapping[str, Scalar], emit
     """The given rows leave, and come back with the given values in some columns."""
     old = [as_column(column(f.name), _bare(f.name)) for f in rows.schema]
     new = [
-        duckdb_scalar(values.get(_bare(f.name), Column(f.name, f.type)), lambda text: column(text))
-        for f in rows.schema
+        duckdb_scalar(values.get(_bare(f.name), Column(f.name, f.type)), lambda text: column(text)) for f in rows.schema
     ]
     found = exp.Table(this=name(_CURRENT))
     gone = as_column(exp.Neg(this=column(MULTIPLICITY)), MULTIPLICITY)
@@ -182,7 +181,7 @@ def _current(relation: str, names: list[str], changed: bool) -> exp.Subquery:
     return exp.Subquery(this=rows, alias=exp.TableAlias(this=name(_CURRENT)))
 
 
-def _not_zero(count: exp.Expression) -> exp.Expression:
+def _not_zero(count: exp.Expr) -> exp.Expr:
     return exp.NEQ(this=count.copy(), expression=number(0))
 
 

@@ -52,16 +52,16 @@ _INLINE_LIMIT = 60
 class _Flat:
     """A select-project-join under construction."""
 
-    sources: list[exp.Expression] = field(default_factory=list)
-    where: list[exp.Expression] = field(default_factory=list)
-    columns: dict[str, exp.Expression] = field(default_factory=dict)
-    counts: list[exp.Expression] = field(default_factory=list)
+    sources: list[exp.Expr] = field(default_factory=list)
+    where: list[exp.Expr] = field(default_factory=list)
+    columns: dict[str, exp.Expr] = field(default_factory=dict)
+    counts: list[exp.Expr] = field(default_factory=list)
 
-    def scalar(self, scalar: Scalar) -> exp.Expression:
+    def scalar(self, scalar: Scalar) -> exp.Expr:
         return duckdb_scalar(scalar, lambda text: self.columns[text].copy())
 
     @property
-    def multiplicity(self) -> exp.Expression:
+    def multiplicity(self) -> exp.Expr:
         """The product of what each source contributes."""
         if not self.counts:
             return bigint(number(1))
@@ -70,7 +70,7 @@ class _Flat:
             product = exp.Mul(this=product, expression=one.copy())
         return product
 
-    def select(self, items: list[exp.Expression]) -> exp.Select:
+    def select(self, items: list[exp.Expr]) -> exp.Select:
         query = exp.Select(expressions=items)
         if self.sources:
             query = query.from_(self.sources[0].copy(), copy=False)
@@ -99,7 +99,7 @@ class Emitter:
         if isinstance(node, Present):
             return self._present(node)
         flat = self._flatten(node)
-        items: list[exp.Expression] = [as_column(flat.columns[text].copy(), text) for text in node.column_names]
+        items: list[exp.Expr] = [as_column(flat.columns[text].copy(), text) for text in node.column_names]
         return flat.select([*items, as_column(flat.multiplicity, MULTIPLICITY)])
 
     def net_rows(self, node: Node) -> exp.Query:
@@ -129,7 +129,7 @@ class Emitter:
         positions = [number(i + 1) for i in range(len(keys))]
         return query.group_by(*positions, copy=False) if keys else query
 
-    def _total(self, flat: _Flat, term: Scalar) -> exp.Expression:
+    def _total(self, flat: _Flat, term: Scalar) -> exp.Expr:
         value, n = flat.scalar(term), flat.multiplicity
         into = total_type(term.type)
         match term.type:
@@ -137,7 +137,7 @@ class Emitter:
                 if term == TRUE:
                     return exp.func("COALESCE", bigint(total(n)), number(0))
                 counted = exp.Case(ifs=[exp.If(this=value, true=n)], default=number(0))
-                summed: exp.Expression = bigint(total(counted))
+                summed: exp.Expr = bigint(total(counted))
             case t.Double():
                 summed = total(exp.Mul(this=exp.paren(value), expression=n))
             case _:
@@ -152,7 +152,7 @@ class Emitter:
         if node.sums.keys:
             flat.where.append(exp.GT(this=columns[COUNT].copy(), expression=number(0)))
         flat.where += [flat.scalar(part) for part in conjuncts(node.having)]
-        items: list[exp.Expression] = [as_column(flat.scalar(s), text) for text, s in node.outputs]
+        items: list[exp.Expr] = [as_column(flat.scalar(s), text) for text, s in node.outputs]
         return flat.select([*items, as_column(bigint(number(1)), MULTIPLICITY)])
 
     def _union(self, node: Union) -> exp.Query:
@@ -190,7 +190,7 @@ class Emitter:
     def _nested(self, node: Node) -> _Flat:
         query = self._values(node) if isinstance(node, Values) else self.rows(node)
         source, alias = self._subquery(query)
-        columns: dict[str, exp.Expression] = {text: column(text, alias) for text in node.column_names}
+        columns: dict[str, exp.Expr] = {text: column(text, alias) for text in node.column_names}
         return _Flat([source], [], columns, [column(MULTIPLICITY, alias)])
 
     def _scan(self, node: Scan) -> _Flat:
@@ -201,14 +201,14 @@ class Emitter:
                 for table, since in ((store_table(node.relation), node.since), (delta_table(node.relation), 0))
             )
             both = exp.Union(this=stored, expression=changed, distinct=False)
-            source: exp.Expression = exp.Subquery(this=both, alias=exp.TableAlias(this=name(alias)))
-            where: list[exp.Expression] = []
+            source: exp.Expr = exp.Subquery(this=both, alias=exp.TableAlias(this=name(alias)))
+            where: list[exp.Expr] = []
         else:
             delta = node.version is Version.DELTA
             source = delta_table(node.relation) if delta else store_table(node.relation)
             source.set("alias", exp.TableAlias(this=name(alias)))
             where = self._visible(node.relation, 0 if delta else node.since, alias)
-        columns: dict[str, exp.Expression] = {f"{alias}.{f.name}": column(f.name, alias) for f in node.fields}
+        columns: dict[str, exp.Expr] = {f"{alias}.{f.name}": column(f.name, alias) for f in node.fields}
         return _Flat([source], where, columns, [column(MULTIPLICITY, alias)])
 
     def _scan_columns(self, node: Scan, table: exp.Table, since: int) -> exp.Select:
@@ -218,8 +218,8 @@ class Emitter:
             query = query.where(condition, copy=False)
         return query
 
-    def _visible(self, relation: str, since: int, alias: str | None) -> list[exp.Expression]:
-        out: list[exp.Expression] = []
+    def _visible(self, relation: str, since: int, alias: str | None) -> list[exp.Expr]:
+        out: list[exp.Expr] = []
         if relation in self._grouped:
             out.append(column(SHOWN, alias))
         if since:
@@ -231,7 +231,7 @@ class Emitter:
         rows = node.rows or (tuple(None for _ in node.fields),)
         queries: list[exp.Select] = []
         for row in rows:
-            items: list[exp.Expression] = [
+            items: list[exp.Expr] = [
                 as_column(exp.cast(duckdb_literal(v, f.type), duckdb_type(f.type)), f.name)
                 for v, f in zip(row, node.fields, strict=True)
             ]
@@ -261,5 +261,5 @@ def _repeats_work(flat: _Flat, columns: tuple[Named, ...]) -> bool:
     )
 
 
-def _size(tree: exp.Expression) -> int:
+def _size(tree: exp.Expr) -> int:
     return sum(1 for _ in tree.walk())

@@ -56,23 +56,23 @@ def payload_column(position: int) -> str:
     return "#count" if position == 0 else f"#p{position}"
 
 
-def as_column(value: exp.Expression, text: str) -> exp.Alias:
+def as_column(value: exp.Expr, text: str) -> exp.Alias:
     return exp.Alias(this=value, alias=name(text))
 
 
-def number(value: int) -> exp.Expression:
+def number(value: int) -> exp.Expr:
     return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
 
 
-def bigint(value: exp.Expression) -> exp.Expression:
+def bigint(value: exp.Expr) -> exp.Expr:
     return exp.cast(value, "BIGINT")
 
 
-def total(value: exp.Expression) -> exp.Sum:
+def total(value: exp.Expr) -> exp.Sum:
     return exp.Sum(this=value)
 
 
-def same_row(fields: t.Schema, a: str, b: str) -> exp.Expression:
+def same_row(fields: t.Schema, a: str, b: str) -> exp.Expr:
     """Equality of rows in which NULL meets NULL.
 
     Plain `=` where a column has no NULLs: DuckDB then lets the smaller side filter the scan of the larger one, which
@@ -99,5 +99,5 @@ def fill(table: exp.Table, query: exp.Query) -> Fill:
     return Fill(sql(first), sql(exp.Insert(this=table.copy(), expression=query.copy())))
 
 
-def sql(tree: exp.Expression, pretty: bool = False) -> str:
+def sql(tree: exp.Expr, pretty: bool = False) -> str:
     return tree.sql(dialect="duckdb", pretty=pretty, comments=False)

@@ -94,9 +94,7 @@ def stored_columns(one: Map) -> Columns:
 def create_store(relation: str, columns: Columns) -> str:
     """CREATE TABLE for a store."""
     definitions = [exp.ColumnDef(this=name(text), kind=duckdb_type(of)) for text, of in columns]
-    definitions += [
-        exp.ColumnDef(this=name(text), kind=exp.DataType.build("BIGINT")) for text in (MULTIPLICITY, EPOCH)
-    ]
+    definitions += [exp.ColumnDef(this=name(text), kind=exp.DataType.build("BIGINT")) for text in (MULTIPLICITY, EPOCH)]
     return sql(exp.Create(this=exp.Schema(this=store_table(relation), expressions=definitions), kind="TABLE"))
 
 
@@ -176,7 +174,7 @@ def _recompute(one: Map, emitter: Emitter) -> exp.Query:
     return emitter.consolidated(both, names)
 
 
-# -- groups ---------------------------------------------------------------------------------------------------------------
+# -- groups -------------------------------------------------------------------------------------------------------
 
 _TOUCHED, _OLD, _NEW, _SHOWN, _NULLS = "touched", "old", "new", "shown", "nulls"
 
@@ -198,8 +196,7 @@ def _settle_groups(map_name: str, present: Present) -> exp.Query:
     coming = _coming(present, keys, payload)
     change = exp.Union(this=leaving, expression=coming, distinct=False)
     change = change.with_(name(_TOUCHED), as_=_touched(map_name, sums, keys, payload), materialized=True, copy=False)
-    change = change.with_(name(_OLD), as_=_old(map_name, key_fields(sums), stored), materialized=True, copy=False)
-    return change
+    return change.with_(name(_OLD), as_=_old(map_name, key_fields(sums), stored), materialized=True, copy=False)
 
 
 def _touched(map_name: str, sums: Sum, keys: list[str], payload: list[str]) -> exp.Select:
@@ -233,7 +230,7 @@ def _stored_of_touched(map_name: str, keys: t.Schema, stored: list[str]) -> exp.
     second pass that costs nothing when there are none, because DuckDB does not scan for an empty side of a join.
     """
 
-    def part(touched: exp.Expression | None, on: exp.Expression | None) -> exp.Select:
+    def part(touched: exp.Expr | None, on: exp.Expr | None) -> exp.Select:
         source = store_table(map_name)
         source.set("alias", exp.TableAlias(this=name("s")))
         query = exp.Select(expressions=[*(column(text, "s") for text in stored), column(MULTIPLICITY, "s")])
@@ -272,13 +269,13 @@ def _coming(present: Present, keys: list[str], payload: list[str]) -> exp.Select
 
     physical = dict(zip(present.sums.column_names, [*keys, *payload], strict=True))
 
-    def emit(scalar: Scalar, alias: str) -> exp.Expression:
+    def emit(scalar: Scalar, alias: str) -> exp.Expr:
         return duckdb_scalar(scalar, lambda text: column(physical[text], alias))
 
     carried = [*keys, *payload]
     if present.having == TRUE:
         source, alias = new, _NEW
-        shown: exp.Expression = exp.true()
+        shown: exp.Expr = exp.true()
         values = [emit(scalar, alias) for _, scalar in present.outputs]
     else:
         # Outputs of a group that HAVING hides are not computed: they may not even be defined for it.

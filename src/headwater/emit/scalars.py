@@ -54,6 +54,7 @@ _KNOWN = (
     (re.compile(r"((?:Date|Time) out of range: [^\n]*)"), INVALID_VALUE, "{0}"),
     (re.compile(r"Could not convert string '([^']*)' to (\w+)", re.I), INVALID_VALUE, "'{0}' is not a valid {1}"),
     (re.compile(r'Could not convert string "([^"]*)" to (DECIMAL\S*)', re.I), OVERFLOW, "{0} is out of range for {1}"),
+    (re.compile(r"Failed to cast decimal value (\S+) to type (\w+)"), OVERFLOW, "{0} is out of range for {1}"),
     (re.compile(r"overflow", re.I), OVERFLOW, "the result is out of range"),
     (re.compile(r"with value (\S+) can't be cast[^\n]*destination type (\w+)", re.I), OVERFLOW, "{0} is out of range"),
     (re.compile(r'Casting value "([^"]*)" to type (\S+) failed', re.I), OVERFLOW, "{0} is out of range for {1}"),
@@ -69,6 +70,7 @@ def explain_runtime_error(message: str) -> tuple[str, str]:
     >>> explain_runtime_error("Invalid Input Error: HW501: division by zero")
     ('HW501', 'division by zero')
     """
+    message = message.split("\nLINE ")[0]  # what follows quotes the statement, with all the errors it might have raised
     ours = _OURS.search(message)
     if ours:
         return ours.group(1), ours.group(2).strip()

@@ -13,7 +13,6 @@ from headwater.emit.maintain import create_store, map_statements, rebuild_statem
 from headwater.engine import faults
 from headwater.engine.engine import Engine, Epoch, Rebuild
 from headwater.engine.failures import ViewFailed
-from headwater.engine.schedule import make_schedule
 from headwater.engine.workspace import Workspace
 from headwater.errors import UserError
 from headwater.plan.program import Map, Program
@@ -43,7 +42,7 @@ def create_view(engine: Engine, relation: Relation) -> None:
             for one in relation.program.maps:
                 engine.connection.execute(map_statements(relation.program, one, emitter).create)
             rebuild = plan_rebuild(relation, after)
-            engine.flow(make_schedule(after), Workspace(engine.connection), engine.epoch, rebuild)
+            engine.flow(engine.schedule_for(after), Workspace(engine.connection), engine.epoch, rebuild)
             faults.reach("view filled")
             engine.change_catalog(after)
     except ViewFailed as failed:

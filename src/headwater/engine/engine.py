@@ -16,12 +16,12 @@ from headwater.emit.layout import Fill
 from headwater.engine import faults
 from headwater.engine.failures import ViewFailed, is_fatal, is_value_error, translate
 from headwater.engine.operations import Operation, Resolver
-from headwater.engine.schedule import Schedule, make_schedule
+from headwater.engine.schedule import Emitted, Schedule, make_schedule
 from headwater.engine.snapshots import changelog_query
 from headwater.engine.workspace import Workspace, delta_of, pending_of
 from headwater.errors import HeadwaterError, UserError
 from headwater.store import catalog as catalogs
-from headwater.store.catalog import Catalog, Relation
+from headwater.store.catalog import Catalog
 from headwater.store.warehouse import Warehouse
 
 Clock = Callable[[], dt.datetime]
@@ -68,6 +68,7 @@ class Engine:
         self.observers: list[Observer] = []
         #: Rows appended to each store since consolidation last looked at it.
         self.appended: dict[str, int] = {}
+        self._emitted: Emitted = {}
         self._start()
 
     def _start(self) -> None:
@@ -84,8 +85,11 @@ class Engine:
     @property
     def schedule(self) -> Schedule:
         if self._schedule is None:
-            self._schedule = make_schedule(self.catalog)
+            self._schedule = self.schedule_for(self.catalog)
         return self._schedule
+
+    def schedule_for(self, catalog: Catalog) -> Schedule:
+        return make_schedule(catalog, self._emitted)
 
     # -- transactions ------------------------------------------------------------------------------------------------
 
@@ -153,7 +157,7 @@ class Engine:
             relation = after.find(view)
             assert relation is not None
             after = after.with_changed(catalogs.suspend(relation, reason, self.epoch))
-        schedule = self.schedule if after is self.catalog else make_schedule(after)
+        schedule = self.schedule if after is self.catalog else self.schedule_for(after)
         workspace = Workspace(self.connection)
         resolver = Resolver(self.connection, after, workspace, self._statements)
         try:
@@ -177,9 +181,7 @@ class Engine:
             observer(number, observed)
         return Epoch(number, clock, resolver.counts, dict(suspended))
 
-    def flow(
-        self, schedule: Schedule, workspace: Workspace, epoch: int, rebuild: Rebuild | None = None
-    ) -> set[str]:
+    def flow(self, schedule: Schedule, workspace: Workspace, epoch: int, rebuild: Rebuild | None = None) -> set[str]:
         """Carry changes through the stages; returns the names of the relations that changed.
 
         Args:
@@ -206,7 +208,9 @@ class Engine:
                 continue
             changed.add(stage.name)
             for trigger in stage.triggers:
-                if rebuild is None or trigger.view != rebuild.view:  # a rebuilt map reads what is stored, with this change
+                if (
+                    rebuild is None or trigger.view != rebuild.view
+                ):  # a rebuilt map reads what is stored, with this change
                     self._fill_for_view(trigger.view, workspace, pending_of(trigger.target), trigger.fill)
             if stage.append is not None:
                 self._append(stage.name, stage.append, epoch, None)

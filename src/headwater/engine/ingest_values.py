@@ -15,6 +15,8 @@ import struct
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeGuard
 
+import pyarrow as pa
+
 from headwater import types as t
 from headwater.sql.names import fold
 
@@ -58,6 +60,8 @@ def show(value: object) -> str:
     """
     if isinstance(value, str | bytes):
         return repr(value[:_SHOWN]) + ("..." if len(value) > _SHOWN else "")
+    if isinstance(value, dt.date | decimal.Decimal):
+        return str(value)[:_SHOWN]
     try:
         text = reprlib.repr(value) if isinstance(value, list | tuple | dict | set) else repr(value)
     except Exception:  # a repr that fails (an int of 5,000 digits does) must not hide what is wrong
@@ -174,7 +178,7 @@ def utc(value: dt.datetime, shown: object) -> dt.datetime:
 def rounded_float(value: float, shown: object) -> float:
     """The nearest 32-bit number."""
     try:
-        return float(struct.unpack("f", struct.pack("f", value))[0])
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
         raise out_of_range(shown, t.FLOAT) from None
 
@@ -313,7 +317,7 @@ def _day_time(value: object) -> int:
         return microseconds(native // _MICROSECOND, value)
     if _is_int(native):
         return microseconds(native, value)
-    if _is_calendar_interval(native):
+    if isinstance(native, pa.MonthDayNano):
         if native.months:
             raise RefusedError(WRONG_TYPE, f"{show(value)} has months; INTERVAL DAY TO SECOND does not")
         if native.nanoseconds % 1000:
@@ -326,7 +330,7 @@ def _year_month(value: object) -> int:
     native = _native(value)
     if _is_int(native):
         return months(native, value)
-    if _is_calendar_interval(native):
+    if isinstance(native, pa.MonthDayNano):
         if native.days or native.nanoseconds:
             raise RefusedError(WRONG_TYPE, f"{show(value)} has days or seconds; INTERVAL YEAR TO MONTH does not")
         return months(native.months, value)
@@ -446,10 +450,6 @@ def _native(value: Any) -> Any:
 
 def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def _is_calendar_interval(value: object) -> bool:
-    return type(value).__name__ == "MonthDayNano" and _library(value) == "pyarrow"
 
 
 def _is_sequence(value: object) -> TypeGuard[Iterable[object]]:

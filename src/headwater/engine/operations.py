@@ -21,7 +21,6 @@ from headwater.engine.workspace import Workspace, delta_of
 from headwater.errors import UserError
 from headwater.store.catalog import Catalog, Kind, Relation
 
-
 T = TypeVar("T")
 
 
@@ -136,8 +135,8 @@ class Resolver:
             connection: the writer's.
             catalog: what exists in this epoch.
             workspace: where deltas are filled.
-            statements: emitted statements by what they depend on, kept from epoch to epoch: emitting one takes as long as
-                running it on a small batch.
+            statements: emitted statements by what they depend on, kept from epoch to epoch: emitting one takes
+                as long as running it on a small batch.
         """
         self._connection = connection
         self._catalog = catalog

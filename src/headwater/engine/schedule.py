@@ -8,11 +8,13 @@ to the relation's own store. `headwater.delta.derive` says why that adds up.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
-from headwater.emit.maintain import append_statement, map_statements, row_columns, step_statement
+from headwater.emit.maintain import MapSQL, append_statement, map_statements, row_columns, step_statement
+from headwater.plan.program import Add, Program
 from headwater.store.catalog import Catalog, Relation
 
 
@@ -55,29 +57,41 @@ class Schedule:
     stages: tuple[Stage, ...]
 
 
-def make_schedule(catalog: Catalog) -> Schedule:
-    """The stages for the relations of a catalogue. Suspended views take no part."""
-    emitter = Emitter(catalog.grouped)
+@dataclass(frozen=True)
+class EmittedView:
+    """The SQL of a view's program."""
+
+    program: Program
+    triggers: tuple[tuple[str, Trigger], ...]
+    maps: Mapping[str, MapSQL]
+
+
+#: What has been emitted so far, by view. A program never changes, so neither does its SQL.
+Emitted = dict[str, EmittedView]
+
+
+def make_schedule(catalog: Catalog, emitted: Emitted | None = None) -> Schedule:
+    """The stages for the relations of a catalogue. Suspended views take no part.
+
+    Args:
+        catalog: the relations.
+        emitted: kept by the caller from one schedule to the next, so that each view is emitted once.
+    """
     running = [one for one in catalog if one.program is not None and one.suspended is None]
+    views = [_emit(one, catalog, emitted if emitted is not None else {}) for one in running]
     triggers: dict[str, list[Trigger]] = {}
-    for view in running:
-        assert view.program is not None
-        for one in view.program.maps:
-            for on in sorted(one.definition.relations):
-                for statement in view.program.triggers(on):
-                    if statement.target == one.name:
-                        step = step_statement(statement, one, emitter)
-                        triggers.setdefault(on, []).append(Trigger(view.name, one.name, step.fill))
-    read = frozenset(name for view in running if view.program for one in view.program.maps for name in one.definition.relations)
+    for view in views:
+        for on, trigger in view.triggers:
+            triggers.setdefault(on, []).append(trigger)
+    read = {name for view in views for one in view.program.maps for name in one.definition.relations}
     stages = [_base_stage(one, catalog, triggers) for one in catalog if one.program is None]
-    for view in running:
-        assert view.program is not None
+    for view in views:
         for one in view.program.maps:
-            statements = map_statements(view.program, one, emitter)
+            statements = view.maps[one.name]
             stages.append(
                 Stage(
                     one.name,
-                    view.name,
+                    view.program.view,
                     statements.settle,
                     view.program.recomputes(one.name),
                     one.definition.relations,
@@ -87,6 +101,23 @@ def make_schedule(catalog: Catalog) -> Schedule:
                 )
             )
     return Schedule(tuple(stages))
+
+
+def _emit(view: Relation, catalog: Catalog, emitted: Emitted) -> EmittedView:
+    program = view.program
+    assert program is not None
+    found = emitted.get(view.name)
+    if found is not None and found.program is program:
+        return found
+    emitter = Emitter(catalog.grouped)
+    triggers = tuple(
+        (add.on, Trigger(view.name, add.target, step_statement(add, program.map(add.target), emitter).fill))
+        for add in program.statements
+        if isinstance(add, Add)
+    )
+    maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
+    emitted[view.name] = EmittedView(program, triggers, maps)
+    return emitted[view.name]
 
 
 def _base_stage(relation: Relation, catalog: Catalog, triggers: dict[str, list[Trigger]]) -> Stage:

@@ -9,7 +9,6 @@ from sqlglot import exp
 from headwater.algebra.nodes import Present
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import MULTIPLICITY, column, name, sql
-from headwater.emit.scalars import duckdb_scalar
 from headwater.engine.arrow_types import from_storage
 from headwater.engine.failures import translate
 from headwater.sql.lower import Answer
@@ -24,13 +23,11 @@ def answer_query(answer: Answer, emitter: Emitter) -> str:
         rows: exp.Query = emitter.rows(node)
     else:
         rows = _spread(emitter.net_rows(node), names)
-    query = exp.Select(expressions=[column(text) for text in names])
+    query = exp.Select(expressions=[column(text) for text in names[: len(answer.names)]])
     query = query.from_(exp.Subquery(this=rows, alias=exp.TableAlias(this=name("#answer"))), copy=False)
     for key in answer.order:
-        by = duckdb_scalar(key.scalar, lambda text: column(text))
-        query = query.order_by(
-            exp.Ordered(this=by, desc=key.descending, nulls_first=key.nulls_first), copy=False, dialect="duckdb"
-        )
+        by = exp.Ordered(this=column(key.column), desc=key.descending, nulls_first=key.nulls_first)
+        query = query.order_by(by, copy=False, dialect="duckdb")
     if answer.limit is not None:
         query = query.limit(answer.limit, copy=False)
     if answer.offset:
@@ -54,4 +51,4 @@ def run_query(warehouse: Warehouse, answer: Answer, emitter: Emitter) -> pa.Tabl
         raise translate(error) from error
     finally:
         reader.close()
-    return from_storage(table, answer.node.schema).rename_columns(list(answer.names))
+    return from_storage(table, answer.node.schema[: len(answer.names)]).rename_columns(list(answer.names))

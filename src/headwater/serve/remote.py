@@ -23,13 +23,13 @@ from headwater.serve.wire import Message
 from headwater.store.warehouse import LOCK
 
 if TYPE_CHECKING:
-    from headwater.database import Result
+    from headwater.results import Result
     from headwater.engine.engine import Epoch
 
 UNREACHABLE = "HW450"
 CONNECTION_LOST = "HW453"
 _HELLO_SECONDS = 10.0
-_PATIENCE_SECONDS = 3.0
+_PATIENCE_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -61,28 +61,29 @@ class RemoteEpochBuilder:
 
     def insert(self, relation: str, rows: object) -> None:
         """Add rows."""
-        self._add("insert", relation, rows)
+        target = self._database.target(relation, "insert")
+        self._add("insert", target, rows, target.fields)
 
     def delete(self, relation: str, rows: object) -> None:
         """Take rows away; each must be there as often as it is named."""
-        self._add("delete", relation, rows)
+        target = self._database.target(relation, "delete")
+        self._add("delete", target, rows, target.fields)
 
     def upsert(self, relation: str, rows: object) -> None:
         """Add rows of a keyed table, in place of those with the same key."""
-        self._add("upsert", relation, rows)
+        target = self._database.target(relation, "upsert", needs_key=True)
+        self._add("upsert", target, rows, target.fields)
 
     def delete_keys(self, relation: str, keys: object) -> None:
         """Take away the rows with these keys: dicts or tuples of the key columns, or bare values of a single one."""
-        self._add("delete_keys", relation, keys)
+        target = self._database.target(relation, "delete by key", needs_key=True)
+        if isinstance(keys, list | tuple) and len(target.key) == 1:
+            keys = [key if isinstance(key, dict | tuple | list) else (key,) for key in keys]
+        self._add("delete_keys", target, keys, target.key)
 
-    def _add(self, operation: str, relation: str, rows: object) -> None:
-        fields, key = self._database.fields(relation)
-        if operation == "delete_keys" and key:
-            fields = key
-            if isinstance(rows, list | tuple) and len(key) == 1:
-                rows = [one if isinstance(one, dict | tuple | list) else (one,) for one in rows]
-        self.tables.append(rows_to_arrow(rows, fields, relation=relation))
-        self.operations.append({"op": operation, "relation": relation})
+    def _add(self, operation: str, target: wire.Target, rows: object, fields: t.Schema) -> None:
+        self.tables.append(rows_to_arrow(rows, fields, relation=target.name))
+        self.operations.append({"op": operation, "relation": target.name})
 
 
 class RemoteDatabase:
@@ -155,9 +156,10 @@ class RemoteDatabase:
         builder.insert(relation, rows)
         return self._submit(builder)
 
-    def fields(self, relation: str) -> tuple[t.Schema, t.Schema]:
-        """A relation's columns, and those of them that are its key."""
-        return wire.load_fields(self._call({"op": "fields", "relation": relation}).header["ok"])
+    def target(self, relation: str, operation: str, needs_key: bool = False) -> wire.Target:
+        """What rows for an operation on a relation must look like, or why the relation does not take it."""
+        request = {"op": "target", "relation": relation, "operation": operation, "needs_key": needs_key}
+        return wire.load_target(self._call(request).header["ok"])
 
     def explain(self, view_or_query: str) -> RemoteExplanation:
         return RemoteExplanation(**self._call({"op": "explain", "sql": view_or_query}).header["ok"])

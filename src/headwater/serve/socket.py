@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from headwater.engine.operations import check_target
 from headwater.errors import UserError
 from headwater.serve import wire
 from headwater.serve.wire import Message
 
 if TYPE_CHECKING:
-    from headwater.database import EpochBuilder, Result
-    from headwater.engine.engine import Epoch
+    from headwater.database import EpochBuilder
+    from headwater.results import Result
+    from headwater.engine.engine import Engine, Epoch
     from headwater.plan.explain import Explanation
-    from headwater.store.catalog import Relation
 
 SOCKET_FILE = "headwater.sock"
 POINTER_FILE = "headwater.sock.path"
@@ -39,13 +40,14 @@ _CLOSE_SECONDS = 5.0
 class Served(Protocol):
     """What a server needs of a database. Its methods are called from several threads at once."""
 
+    @property
+    def engine(self) -> Engine: ...
     def execute(self, sql: str, *, name: str = "<sql>") -> list[Result]: ...
     def query(self, sql: str) -> pa.Table: ...
     def epoch(self) -> contextlib.AbstractContextManager[EpochBuilder]: ...
     def explain(self, view_or_query: str) -> Explanation: ...
     def status(self) -> dict[str, object]: ...
     def relations(self) -> list[dict[str, object]]: ...
-    def find(self, name: str) -> Relation: ...
 
 
 def find_socket(folder: Path) -> Path | None:
@@ -250,9 +252,10 @@ class Server:
                 return Message({"ok": None}, (self._database.query(header["sql"]),))
             case "epoch":
                 return Message({"ok": wire.dump_epoch(self._run_epoch(header["operations"], request.tables))})
-            case "fields":
-                relation = self._database.find(header["relation"])
-                return Message({"ok": wire.dump_fields(relation.fields, relation.key)})
+            case "target":
+                catalog = self._database.engine.catalog
+                relation = check_target(catalog, header["relation"], header["operation"], header["needs_key"])
+                return Message({"ok": wire.dump_target(relation)})
             case "explain":
                 explanation = self._database.explain(header["sql"])
                 return Message({"ok": {"text": str(explanation), "data": explanation.to_dict()}})

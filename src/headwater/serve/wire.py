@@ -28,7 +28,8 @@ from headwater.errors import HeadwaterError, InternalError, Source, Span, UserEr
 from headwater.sql.types import parse_type
 
 if TYPE_CHECKING:
-    from headwater.database import Result
+    from headwater.results import Result
+    from headwater.store.catalog import Relation
 
 PROTOCOL = 1
 MAX_REQUEST_BYTES = 256 * 1024 * 1024
@@ -125,7 +126,7 @@ def dump_results(results: Sequence[Result]) -> Message:
 
 def load_results(answer: Message) -> list[Result]:
     """The results that `dump_results` wrote down."""
-    from headwater.database import Result
+    from headwater.results import Result
 
     rows: list[dict[str, Any]] = answer.header["ok"]
     return [Result(**row | {"table": None if (i := row["table"]) is None else answer.tables[i]}) for row in rows]
@@ -141,16 +142,25 @@ def load_epoch(data: dict[str, Any]) -> Epoch:
     return Epoch(**data | {"clock": dt.datetime.fromisoformat(data["clock"])})
 
 
-def dump_fields(fields: t.Schema, key: Sequence[str]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Target:
+    """What a client must know of a relation to convert rows for it."""
+
+    name: str
+    fields: t.Schema
+    key: t.Schema
+
+
+def dump_target(relation: Relation) -> dict[str, Any]:
     """A relation's columns and key as data."""
-    return {"fields": [[f.name, str(f.type), f.nullable] for f in fields], "key": list(key)}
+    fields = [[f.name, str(f.type), f.nullable] for f in relation.fields]
+    return {"name": relation.name, "fields": fields, "key": list(relation.key)}
 
 
-def load_fields(data: dict[str, Any]) -> tuple[t.Schema, t.Schema]:
-    """A relation's columns, and those of them that are its key."""
-    fields = tuple(t.Field(name, parse_type(kind), nullable) for name, kind, nullable in data["fields"])
-    by_name = {f.name: f for f in fields}
-    return fields, tuple(by_name[name] for name in data["key"])
+def load_target(data: dict[str, Any]) -> Target:
+    """The target that `dump_target` wrote down."""
+    fields = {name: t.Field(name, parse_type(kind), nullable) for name, kind, nullable in data["fields"]}
+    return Target(data["name"], tuple(fields.values()), tuple(fields[name] for name in data["key"]))
 
 
 def package_version() -> str:

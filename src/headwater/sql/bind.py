@@ -116,7 +116,10 @@ class Binder:
                 hint = "convert it to DECIMAL first" if t.is_fractional(arg.type) else None
                 raise self.place.unsupported("HW214", f"{message} yet", node, hint)
             raise self.place.mistake("HW115", message, node)
-        return Cast(arg, to, True) if safe and arg.type != to else fold(cast(arg, to))
+        if safe and arg.type != to:
+            return Cast(arg, to, safe=True)
+        made = cast(arg, to)
+        return fold(made) if isinstance(arg, Literal) else made
 
     def type_of(self, node: exp.Expr) -> t.Type:
         """The type a CAST names."""

@@ -1,7 +1,8 @@
 """Headwater's dialect of Spark SQL, for sqlglot.
 
-Queries and expressions are read by sqlglot's Spark parser, made strict (`headwater.sql.strict`). Statements are Headwater's own and are read by `headwater.sql.parse` through the cursor
-that `Parser` offers: words, names, values, and the query or expression that starts here, each with its place.
+Queries and expressions are read by sqlglot's Spark parser, made strict (`headwater.sql.strict`). Statements are
+Headwater's own and are read by `headwater.sql.parse` through the cursor that `Parser` offers: words, names, values, and
+the query or expression that starts here, each with its place.
 """
 
 from __future__ import annotations

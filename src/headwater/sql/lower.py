@@ -89,17 +89,23 @@ def lower_rows(query: exp.Expr, target_fields: t.Schema, relations: Relations, s
     return simplify(_guarded(lower, env, query))
 
 
-def lower_query(query: exp.Expr, env: Environment, prefix: str, columns: tuple[exp.Identifier, ...]) -> Lowered:
-    """Any query below the top; `prefix` and `columns` as in `lower_select`."""
+def lower_query(
+    query: exp.Expr,
+    env: Environment,
+    prefix: str,
+    columns: tuple[exp.Identifier, ...],
+    allowed: tuple[str, ...] = (),
+) -> Lowered:
+    """Any query; the arguments are those of `lower_select`."""
     match query:
         case exp.Select():
-            return lower_select(query, env, prefix, columns)[0]
+            return lower_select(query, env, prefix, columns, None, allowed)[0]
         case exp.SetOperation():
-            return _union(query, env, prefix, columns)
+            return _union(query, env, prefix, columns, allowed)
         case exp.Values():
-            return _values(query, env, prefix, columns)
+            return _values(query, env, prefix, columns, allowed)
         case exp.Subquery() if not query.args.get("alias"):
-            env.place.only(query, ("this", "with_"))
+            env.place.only(query, ("this", "with_", *allowed))
             return lower_query(query.this, env.with_ctes(query.args.get("with_")), prefix, columns)
     raise env.place.unsupported("HW207", f"{env.place.text(query)} is not supported as a query", query)
 
@@ -154,23 +160,18 @@ def _output_node(query: exp.Expr, position: int) -> exp.Expr:
 
 
 def _answer(query: exp.Expr, env: Environment) -> Answer:
-    order: tuple[OrderKey, ...] = ()
     clause = query.args.get("order")
     if isinstance(query, exp.Select):
         lowered, order = lower_select(query, env, "", (), clause, _TOP)
-    elif isinstance(query, exp.SetOperation):
-        lowered = _union(query, env, "", (), _TOP)
-        order = _order_by_outputs(clause, lowered, env)
+    elif isinstance(query, exp.Subquery) and not any(query.args.get(key) for key in _TOP):
+        env.place.only(query, ("this", "with_"))
+        return _answer(query.this, env.with_ctes(query.args.get("with_")))
     else:
-        lowered = lower_query(query, env, "", ())
+        lowered = lower_query(query, env, "", (), _TOP)
+        order = _order_by_outputs(clause, lowered, env)
     limit, offset = query.args.get("limit"), query.args.get("offset")
-    return Answer(
-        simplify(lowered.node),
-        lowered.names,
-        order,
-        _row_count(limit, "LIMIT", env),
-        _row_count(offset, "OFFSET", env) or 0,
-    )
+    rows, skipped = _row_count(limit, "LIMIT", env), _row_count(offset, "OFFSET", env)
+    return Answer(simplify(lowered.node), lowered.names, order, rows, skipped or 0)
 
 
 def _order_by_outputs(clause: exp.Order | None, lowered: Lowered, env: Environment) -> tuple[OrderKey, ...]:
@@ -224,7 +225,7 @@ def _union(
     env: Environment,
     prefix: str,
     columns: tuple[exp.Identifier, ...],
-    allowed: tuple[str, ...] = (),
+    allowed: tuple[str, ...],
 ) -> Lowered:
     env.place.only(query, ("this", "expression", "distinct", "with_", *allowed), "HW208")
     env = env.with_ctes(query.args.get("with_"))
@@ -306,9 +307,15 @@ def meet(kinds: Iterable[t.Type]) -> t.Type | tuple[t.Type, t.Type]:
     return first
 
 
-def _values(query: exp.Values, env: Environment, prefix: str, columns: tuple[exp.Identifier, ...]) -> Lowered:
+def _values(
+    query: exp.Values,
+    env: Environment,
+    prefix: str,
+    columns: tuple[exp.Identifier, ...],
+    allowed: tuple[str, ...],
+) -> Lowered:
     place = env.place
-    place.only(query, ("expressions", "alias"))
+    place.only(query, ("expressions", "alias", *allowed))
 
     def no_columns(node: exp.Column) -> HeadwaterError:
         raise place.mistake("HW101", f"VALUES cannot read columns, and {place.text(node)} is a name", node)

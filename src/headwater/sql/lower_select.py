@@ -200,8 +200,8 @@ class _Select:
     def _key(self, node: exp.Expr) -> Scalar:
         if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
             scalar = self._ordinal(node, "GROUP BY").scalar
-        elif isinstance(node, exp.Tuple):
-            raise self.place.unsupported("HW201", "a list in parentheses in GROUP BY is not supported yet", node)
+        elif isinstance(node, exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
+            raise self.place.unsupported("HW201", "GROUP BY with several groupings is not supported yet", node)
         else:
             scalar = Binder(self.place, self._column_then_alias, clause="GROUP BY").bind(node)
         if self._holds_aggregate(scalar):

@@ -28,7 +28,7 @@ from decimal import Decimal
 
 from headwater.errors import NotSupported, Span, UserError
 from headwater.sql.dialect import Headwater
-from headwater.sql.statements import CreateStream, CreateView, Explain, Feed, Option, Statement
+from headwater.sql.statements import CreateStream, CreateView, Explain, Feed, Name, Option, Statement
 
 STRATEGIES = ("tree", "viewlet", "viewlet naive", "first order", "recompute")
 FEEDS = ("json", "csv", "parquet", "kafka", "socket", "rate")
@@ -253,16 +253,20 @@ def _is_supported(option: Option) -> bool:
 
 
 def _shown(option: Option) -> str:
-    match option.value:
-        case str() as value if option.name == "STRATEGY":
+    match option.name, option.value:
+        case "STRATEGY", value:
             return f"STRATEGY '{value}'"
-        case str() as value:
-            return f"{option.name} {value}"
-        case Feed(format=name):
+        case "FROM", Feed(format=name):
             return f"FROM {name}"
-    return {"REFRESH": "REFRESH EVERY n SECONDS or ON a policy", "STREAMED": "CREATE STREAMED VIEW"}.get(
-        option.name, "CREATE COMPLETE VIEW" if option.name == "COMPLETE" else option.name
-    )
+        case "REFRESH", int():
+            return "REFRESH EVERY n SECONDS"
+        case "REFRESH", Name(text=name):
+            return f"REFRESH ON {name}"
+        case "REFRESH", policy:
+            return f"REFRESH {policy}"
+        case "STREAMED" | "COMPLETE", _:
+            return f"CREATE {option.name} VIEW"
+    return option.name
 
 
 _INSTEAD = {

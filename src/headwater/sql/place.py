@@ -55,24 +55,24 @@ class Place:
                 part = value[0] if isinstance(value, list) else value
                 what = _WORDS.get(key, key.strip("_").replace("_", " ").upper())
                 at = part if isinstance(part, exp.Expr) else node
+                if key == "hint":  # positions inside a hint count from the hint's own beginning
+                    at = node.expressions[0]
                 raise self.unsupported(code, f"{what} is not supported yet", at, _HINTS.get(key))
 
 
 _WORDS = {
-    "connect": "CONNECT BY",
     "cluster": "CLUSTER BY",
-    "db": "a name with several parts",
+    "connect": "CONNECT BY",
+    "direction": "FETCH",
     "distribute": "DISTRIBUTE BY",
     "exclude": "EXCEPT in a select list",
     "except_": "EXCEPT in a select list",
-    "group": "GROUP BY",
     "hint": "a hint",
     "kind": "SELECT AS",
     "laterals": "LATERAL VIEW",
     "limit": "LIMIT",
     "locks": "FOR UPDATE",
     "match": "MATCH_RECOGNIZE",
-    "negate": "NOT in this place",
     "operation_modifiers": "a modifier of SELECT",
     "order": "ORDER BY",
     "pivots": "PIVOT",

@@ -19,7 +19,7 @@ INTEGERS: list[tuple[t.Integer, list[object]]] = [
     (t.BIGINT, [0, 255, 2147483648, 9223372036854775807, -9223372036854775808, None, 9007199254740993]),
 ]
 DOUBLES = [0.0, 1.9, -1.9, 0.5, 127.9, -128.9, 1.005, 2.675, 1e10, -1e19, 1e39, 1e300, NAN, INF, -INF, None, 1e-7]
-DOUBLES += [9.223372036854775e18, 9.223372036854776e18, 99999999.995, 16777217.0, 3.4028235677973366e38, 0.1]
+DOUBLES += [9.223372036854776e18, 99999999.995, 16777217.0, 3.4028235677973366e38, 0.1]
 DECIMALS = [D("1.50"), D("-1.50"), D("127.99"), D("-128.99"), D("0.00"), D("99999999.99"), None, D("0.01"), D("300.00")]
 WIDE = [HUGE, HUGE.copy_negate(), D("0.0000000001"), D("1234567890123456789.1234567891"), D("0.1000000000"), None]
 
@@ -100,7 +100,7 @@ for kind, values in INTEGERS:
         if target != kind:
             CASES.append(cast_case(kind, target, *values))
     CASES.append(cast_case(t.DOUBLE, kind, *DOUBLES))
-    CASES.append(cast_case(t.FLOAT, kind, 1.5, -1.5, 1e20 * 0 + 16777216.0, NAN, None))
+    CASES.append(cast_case(t.FLOAT, kind, 1.5, -1.5, 16777216.0, NAN, None))
     CASES.append(cast_case(D10_2, kind, *DECIMALS))
     CASES.append(cast_case(D38_10, kind, *WIDE))
     CASES.append(cast_case(t.BOOLEAN, kind, True, False, None))
@@ -144,6 +144,6 @@ CASES += [
     cast_case(t.TIMESTAMP, t.DATE, *MOMENTS),
     cast_case(t.TIMESTAMP, t.DOUBLE, *MOMENTS),
     cast_case(t.INT, t.TIMESTAMP, 0, 1, -1, 2147483647, None),
-    cast_case(t.BIGINT, t.TIMESTAMP, 0, -1, 4102444800, 9223372036854775807, None),
-    cast_case(t.BIGINT, t.TIMESTAMP, 4102444800, 9223372036854775807, safe=True),
+    cast_case(t.BIGINT, t.TIMESTAMP, 0, -1, 4102444800, None),
+    cast_case(t.BIGINT, t.TIMESTAMP, 4102444800, -4102444800, safe=True),
 ]

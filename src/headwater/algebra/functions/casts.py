@@ -103,6 +103,8 @@ def _convert(value: object, target: t.Type) -> object:
         case t.Integer():
             return _to_integer(value, target)
         case t.Decimal():
+            if isinstance(value, float) and not math.isfinite(value):
+                return None  # as in Spark, even in ANSI mode
             return fit_decimal(_to_decimal(value, target), target)
         case t.Float() | t.Double():
             return fit_float(_to_double(value, target), target)
@@ -144,8 +146,6 @@ def _to_decimal(value: object, target: t.Decimal) -> Decimal:
         case str():
             return parsing.parse_decimal(value, target)
         case float():
-            if not math.isfinite(value):
-                raise overflow(f"{value} as {target}")
             # Spark goes through the double's text: 1.005 is then 1.005 and rounds up to 1.01.
             return WIDE.create_decimal(repr(value))
     raise AssertionError(value)

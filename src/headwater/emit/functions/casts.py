@@ -45,7 +45,8 @@ def emit_cast(scalar: Cast, inner: exp.Expression) -> exp.Expression:
         case (t.Float() | t.Double(), t.Decimal()):
             # Through the text of the double, as Spark does, or 1.005 would round down.
             wide = cast(inner, "DOUBLE") if isinstance(source, t.Float) else inner
-            return narrowed(cast(wide, "TEXT"), target, safe)
+            finite = fn("isfinite", inner.copy())
+            return case(finite, narrowed(cast(wide, "TEXT"), target, safe), null(target))
         case t.Boolean(), t.Decimal():
             return convert(cast(inner, "INTEGER"), to)  # directly, TRUE would be the smallest positive number
         case t.Decimal(precision), (t.Float() | t.Double()) if precision > _EXACT_DOUBLE_DIGITS:

@@ -1,0 +1,153 @@
+"""What the warehouse says of itself: SHOW, DESCRIBE, EXPLAIN and status."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import sqlglot
+
+from headwater.emit.duckdb import Emitter
+from headwater.emit.layout import sql, store_table
+from headwater.emit.maintain import map_statements, step_statement
+from headwater.errors import UserError
+from headwater.plan.explain import EmittedSQL, Explanation, InputNote
+from headwater.plan.program import Add, Program
+from headwater.results import Result, count_of
+from headwater.store.catalog import Kind, Relation
+
+if TYPE_CHECKING:
+    from headwater.database import Database
+
+
+def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
+    """What status says of a relation."""
+    facts: dict[str, object] = {"name": relation.name, "kind": relation.kind.value}
+    facts["rows"] = count_rows(db, relation) if db.engine.catalog.keeps(relation) else None
+    if relation.program is not None:
+        facts["strategy"] = relation.program.strategy
+        facts["state"] = "suspended" if relation.suspended else "current"
+        facts["epoch"] = relation.stopped if relation.suspended else db.engine.epoch
+        if relation.suspended:
+            facts["reason"] = relation.suspended
+    return facts
+
+
+def count_rows(db: Database, relation: Relation) -> int:
+    """Net rows: the sum of multiplicities, of the shown groups where a view is stored by group."""
+    grouped = relation.name in db.engine.catalog.grouped
+    where = ' WHERE "#v"' if grouped else ""
+    reader = db.warehouse.reader()
+    try:
+        found = reader.execute(
+            f'SELECT coalesce(sum("#n"), 0)::BIGINT FROM {sql(store_table(relation.name))}{where}'
+        ).fetchone()
+    finally:
+        reader.close()
+    return int(found[0]) if found else 0
+
+
+def show(db: Database, what: str, like: str | None) -> Result:
+    """SHOW what exists."""
+    pattern = like.replace("%", "*") if like else "*"
+    what = what.upper()
+    if what == "EPOCHS":
+        reader = db.warehouse.reader()
+        table = reader.sql("SELECT number, clock, changes FROM hw.epochs ORDER BY number").to_arrow_table()
+        reader.close()
+        return Result("SHOW EPOCHS", count_of(table.num_rows), table=table)
+    if what == "MAPS":
+        rows = [
+            {
+                "view": view.name,
+                "map": one.name,
+                "stored": "groups" if one.present else "rows",
+                "definition": str(one.definition),
+            }
+            for view in db.engine.catalog
+            if view.program
+            for one in view.program.maps
+        ]
+        return _table("SHOW MAPS", rows, ("view", "map", "stored", "definition"))
+    kinds = {"TABLES": "table", "STREAMS": "stream", "VIEWS": "view"}
+    listed: list[dict[str, object]] = [
+        {"name": one.name, "kind": one.kind.value, "state": _state(one)}
+        for one in db.engine.catalog
+        if kinds.get(what, one.kind.value) == one.kind.value and fnmatch.fnmatch(one.folded, pattern.lower())
+    ]
+    return _table(f"SHOW {what}", listed, ("name", "kind", "state"))
+
+
+def _state(relation: Relation) -> str | None:
+    if relation.kind is not Kind.VIEW:
+        return None
+    return "suspended" if relation.suspended else "current"
+
+
+def describe(relation: Relation) -> Result:
+    """DESCRIBE a relation."""
+    rows = [
+        {
+            "column": f.name,
+            "type": str(f.type),
+            "nullable": f.nullable,
+            "key": f.name in relation.key,
+        }
+        for f in relation.fields
+    ]
+    out = _table("DESCRIBE", rows, ("column", "type", "nullable", "key"))
+    about = f"{relation.kind.value} {relation.name}"
+    if relation.suspended:
+        about += f", suspended after epoch {relation.stopped}: {relation.suspended}"
+    return replace(out, message=about)
+
+
+def _table(statement: str, rows: list[dict[str, object]], columns: tuple[str, ...]) -> Result:
+    table = pa.table({name: [row[name] for row in rows] for name in columns})
+    return Result(statement, count_of(len(rows)), table=table)
+
+
+def explain_relation(db: Database, relation: Relation) -> Explanation:
+    """EXPLAIN a view."""
+    if relation.program is None:
+        raise UserError(
+            "HW104", f"{relation.name} is a {relation.kind.value}: only views have programs", hint="name a view"
+        )
+    notes = (f"suspended after epoch {relation.stopped}: {relation.suspended}",) if relation.suspended else ()
+    return explain_program(db, relation.program, notes)
+
+
+def explain_program(db: Database, program: Program, notes: tuple[str, ...] = ()) -> Explanation:
+    """A program with what the catalogue and the emitter know of it."""
+    catalog = db.engine.catalog
+    own = frozenset(one.name for one in program.maps if one.present is not None)
+    emitter = Emitter(catalog.grouped | own)
+    steps = tuple(
+        _pretty(step_statement(one, program.map(one.target), emitter).fill.more)
+        for one in program.statements
+        if isinstance(one, Add)
+    )
+    maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
+    emitted = EmittedSQL(
+        steps,
+        {name: _pretty(one.settle.more) for name, one in maps.items()},
+        {name: _pretty(one.append) for name, one in maps.items()},
+    )
+    inputs: list[InputNote] = []
+    for name in program.inputs:
+        relation = catalog.find(name)
+        assert relation is not None
+        kept = catalog.keeps(relation) or name in program.stored_reads
+        inputs.append(InputNote(relation.name, relation.kind.value, kept))
+    if any(program.recomputes(one.name) for one in program.maps):
+        notes = (
+            *notes,
+            f"{program.view} re-reads {', '.join(program.inputs)} whole at every change: strategy recompute",
+        )
+    return Explanation(program, tuple(inputs), emitted, notes)
+
+
+def _pretty(text: str) -> str:
+    return sqlglot.parse_one(text, dialect="duckdb").sql(dialect="duckdb", pretty=True)

@@ -1,0 +1,33 @@
+"""What a statement answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a statement did.
+
+    Attributes:
+        statement: its kind, such as `CREATE VIEW` or `SELECT`.
+        message: one line for people.
+        table: rows, for statements that answer with rows.
+        text: prose, for EXPLAIN.
+        epoch: the epoch it committed, if it changed data.
+        seconds: how long it took.
+    """
+
+    statement: str
+    message: str
+    table: pa.Table | None = None
+    text: str | None = None
+    epoch: int | None = None
+    seconds: float = 0.0
+
+
+def count_of(rows: int) -> str:
+    """A number of rows in words."""
+    return "1 row" if rows == 1 else f"{rows:,} rows"

@@ -1,0 +1,233 @@
+"""The clauses of CREATE STREAM and CREATE VIEW: what they become, and which are carried out today."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.errors import NotSupported, UserError
+from headwater.sql import statements as st
+from headwater.sql.options import refuse_unsupported_options
+from headwater.sql.parse import parse
+
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+
+
+def stream(clauses: str) -> st.CreateStream:
+    (statement,) = parse(f"CREATE STREAM m (ts TIMESTAMP, Src STRING, loss INT) {clauses}")
+    assert isinstance(statement, st.CreateStream)
+    return statement
+
+
+def view(clauses: str, mode: str = "") -> st.CreateView:
+    (statement,) = parse(f"CREATE {mode} VIEW v {clauses} AS SELECT 1")
+    assert isinstance(statement, st.CreateView)
+    return statement
+
+
+def values(statement: st.CreateStream | st.CreateView) -> dict[str, object]:
+    """Options by name; names in their values as text."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, st.Name):
+            return value.text
+        return tuple(map(plain, value)) if isinstance(value, tuple) else value
+
+    return {option.name: plain(option.value) for option in statement.options}
+
+
+def test_all_clauses_of_a_stream_with_their_places():
+    clauses = [
+        "TIMESTAMP BY ts",
+        "PARTITION LENGTH 60",
+        "LATENESS INTERVAL 5 MINUTES",
+        "RETAIN 7 DAYS",
+        "FROM json '/data/m'",
+        "KEY (src, loss)",
+        "SEQUENCE BY ts",
+    ]
+    for order in (clauses, clauses[::-1]):
+        statement = stream("\n".join(order))
+        text = statement.source.text
+        assert [text[o.span.start : o.span.end] for o in statement.options] == order
+        assert values(statement) == {
+            "TIMESTAMP BY": "ts",
+            "PARTITION LENGTH": 60,
+            "LATENESS": 300_000_000,
+            "RETAIN": 7 * DAY,
+            "FROM": st.Feed("json", "/data/m"),
+            "KEY": ("src", "loss"),
+            "SEQUENCE BY": "ts",
+        }
+
+
+@pytest.mark.parametrize(
+    ("text", "microseconds"),
+    [
+        ("7 DAYS", 7 * DAY),
+        ("1 WEEK", 7 * DAY),
+        ("1 day 12 hours", DAY + 12 * HOUR),
+        ("0.5 HOURS", HOUR // 2),
+        ("INTERVAL 90 MINUTES", HOUR * 3 // 2),
+        ("INTERVAL '90' MINUTE", HOUR * 3 // 2),
+        ("INTERVAL '1 hour 30 minutes'", HOUR * 3 // 2),
+        ("INTERVAL 1 MILLISECOND 1 MICROSECOND", 1001),
+        ("0 SECONDS", 0),
+        ("ALL", "ALL"),
+    ],
+)
+def test_lengths_of_time(text: str, microseconds: object):
+    assert values(stream(f"RETAIN {text}")) == {"RETAIN": microseconds}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "pointed"),
+    [
+        ("RETAIN 3 MONTHS", "HW004", "3 MONTHS"),
+        ("RETAIN 3 BOTTLES", "HW004", "3 BOTTLES"),
+        ("RETAIN INTERVAL '1 2' DAY", "HW004", "INTERVAL '1 2' DAY"),
+        ("RETAIN INTERVAL 'a day'", "HW001", ""),
+        ("RETAIN INTERVAL '1 day or 2 days'", "HW004", "INTERVAL '1 day or 2 days'"),
+        ("RETAIN 0.0000001 SECONDS", "HW004", "0.0000001 SECONDS"),
+        ("RETAIN 0.5 MICROSECONDS", "HW004", "0.5 MICROSECONDS"),
+        ("RETAIN 999999999999 DAYS", "HW004", "999999999999 DAYS"),
+        ("RETAIN 1e3 DAYS", "HW004", "1e3 DAYS"),
+        ("RETAIN -1 DAYS", "HW001", "-"),
+        ("RETAIN 7", "HW001", ""),
+        ("RETAIN", "HW001", ""),
+        ("RETAIN 7 DAYS LATENESS 1 DAY RETAIN ALL", "HW003", "RETAIN ALL"),
+        ("PARTITION LENGTH 0", "HW004", "0"),
+        ("PARTITION LENGTH 1.5", "HW004", "1.5"),
+        ("KEY (src, SRC)", "HW160", "SRC"),
+        ("KEY (nothing)", "HW162", "nothing"),
+        ("SEQUENCE BY nothing", "HW162", "nothing"),
+        ("TIMESTAMP BY nothing", "HW162", "nothing"),
+        ("FROM xml '/data'", "HW004", "xml"),
+        ("FROM json", "HW001", ""),
+        ("FROM rate 1.5", "HW004", "rate 1.5"),
+        ("FROM kafka 't' (a 1, A 2)", "HW003", "A"),
+        ("STRICT", "HW001", "STRICT"),
+    ],
+)
+def test_refused_clauses_of_a_stream(text: str, code: str, pointed: str):
+    with pytest.raises(UserError) as caught:
+        stream(text)
+    error = caught.value
+    assert error.code == code
+    assert error.span is not None
+    assert error.source is not None
+    assert error.source.text[error.span.start : error.span.end] == pointed
+
+
+@pytest.mark.parametrize(
+    ("text", "feed"),
+    [
+        ("FROM csv '/d' (header true, delimiter ';')", st.Feed("csv", "/d", {"header": True, "delimiter": ";"})),
+        ("FROM parquet '/d'", st.Feed("parquet", "/d")),
+        ("FROM socket 'localhost:9999'", st.Feed("socket", "localhost:9999")),
+        ("FROM rate 100", st.Feed("rate", "100")),
+        ("FROM Kafka 'topic' (servers = 'h:9092', n 5)", st.Feed("kafka", "topic", {"servers": "h:9092", "n": 5})),
+    ],
+)
+def test_sources(text: str, feed: st.Feed):
+    assert values(stream(text)) == {"FROM": feed}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("REFRESH EVERY EPOCH", {"REFRESH": "EVERY EPOCH"}),
+        ("REFRESH EVERY 2 SECONDS", {"REFRESH": 2_000_000}),
+        ("REFRESH EVERY INTERVAL 2 SECONDS", {"REFRESH": 2_000_000}),
+        ("REFRESH ON police_sync", {"REFRESH": "police_sync"}),
+        ("REFRESH ON QUERY", {"REFRESH": "ON QUERY"}),
+        ("REFRESH MANUAL", {"REFRESH": "MANUAL"}),
+        ("STRICT STRATEGY 'First  Order'", {"STRICT": True, "STRATEGY": "first order"}),
+        ("STRATEGY 'recompute' STRICT REFRESH EVERY EPOCH", {"STRATEGY": "recompute", "STRICT": True, "REFRESH": "EVERY EPOCH"}),
+        ("", {}),
+    ],
+)
+def test_clauses_of_a_view(text: str, expected: dict[str, object]):
+    assert values(view(text)) == expected
+
+
+def test_a_policy_called_query_is_quoted():
+    (option,) = view("REFRESH ON `query`").options
+    assert isinstance(option.value, st.Name)
+
+
+@pytest.mark.parametrize("mode", ["STREAMED", "COMPLETE"])
+def test_modes_of_a_view(mode: str):
+    statement = view("STRICT", mode)
+    assert values(statement) == {mode: True, "STRICT": True}
+    assert statement.source.text[statement.options[0].span.start : statement.options[0].span.end] == mode
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("STRICT STRICT", "HW003"),
+        ("REFRESH MANUAL REFRESH ON QUERY", "HW003"),
+        ("REFRESH EVERY 0 SECONDS", "HW004"),
+        ("REFRESH", "HW001"),
+        ("STRATEGY 'guess'", "HW004"),
+        ("STRATEGY recompute", "HW001"),
+        ("RETAIN ALL", "HW001"),
+    ],
+)
+def test_refused_clauses_of_a_view(text: str, code: str):
+    with pytest.raises(UserError) as caught:
+        view(text)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE STREAM s (a INT)",
+        "CREATE STREAM s (a INT) RETAIN ALL",
+        "CREATE STREAM s (a INT) RETAIN 7 DAYS",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE VIEW v STRICT REFRESH EVERY EPOCH STRATEGY 'first order' AS SELECT 1",
+        "EXPLAIN CREATE VIEW v STRATEGY 'recompute' AS SELECT 1",
+        "CREATE STATIC TABLE t (a INT)",
+        "SELECT 1",
+    ],
+)
+def test_options_carried_out_today(statement: str):
+    for parsed in parse(statement):
+        refuse_unsupported_options(parsed)
+
+
+@pytest.mark.parametrize(
+    ("statement", "pointed", "message"),
+    [
+        ("CREATE STREAM s (a INT) KEY (a)", "KEY (a)", "KEY is not supported yet"),
+        ("CREATE STREAM s (a INT) RETAIN ALL SEQUENCE BY a", "SEQUENCE BY a", "SEQUENCE BY is not supported yet"),
+        ("CREATE STREAM s (a INT) TIMESTAMP BY a", "TIMESTAMP BY a", "TIMESTAMP BY is not supported yet"),
+        ("CREATE STREAM s (a INT) PARTITION LENGTH 60", "PARTITION LENGTH 60", "PARTITION LENGTH is not supported yet"),
+        ("CREATE STREAM s (a INT) LATENESS 1 DAY", "LATENESS 1 DAY", "LATENESS is not supported yet"),
+        ("CREATE STREAM s (a INT) FROM rate 5", "FROM rate 5", "FROM rate is not supported yet"),
+        ("CREATE STREAMED VIEW v AS SELECT 1", "STREAMED", "CREATE STREAMED VIEW is not supported yet"),
+        ("CREATE COMPLETE VIEW v AS SELECT 1", "COMPLETE", "CREATE COMPLETE VIEW is not supported yet"),
+        ("CREATE VIEW v REFRESH ON QUERY AS SELECT 1", "REFRESH ON QUERY", "REFRESH ON QUERY is not supported yet"),
+        ("CREATE VIEW v REFRESH MANUAL AS SELECT 1", "REFRESH MANUAL", "REFRESH MANUAL is not supported yet"),
+        (
+            "CREATE VIEW v REFRESH EVERY 2 SECONDS AS SELECT 1",
+            "REFRESH EVERY 2 SECONDS",
+            "REFRESH EVERY n SECONDS is not supported yet",
+        ),
+        ("CREATE VIEW v REFRESH ON p AS SELECT 1", "REFRESH ON p", "REFRESH ON p is not supported yet"),
+        ("CREATE VIEW v STRATEGY 'tree' AS SELECT 1", "STRATEGY 'tree'", "STRATEGY 'tree' is not supported yet"),
+        ("EXPLAIN CREATE COMPLETE VIEW v AS SELECT 1", "COMPLETE", "CREATE COMPLETE VIEW is not supported yet"),
+    ],
+)
+def test_options_not_carried_out_yet(statement: str, pointed: str, message: str):
+    (parsed,) = parse(statement)
+    with pytest.raises(NotSupported) as caught:
+        refuse_unsupported_options(parsed)
+    error = caught.value
+    assert (error.code, error.message) == ("HW264", message)
+    assert error.hint
+    assert error.span is not None
+    assert statement[error.span.start : error.span.end] == pointed
