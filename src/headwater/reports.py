@@ -59,7 +59,7 @@ def show(db: Database, what: str, like: str | None) -> Result:
         reader.close()
         return Result("SHOW EPOCHS", count_of(table.num_rows), table=table)
     if what == "MAPS":
-        rows = [
+        rows: list[dict[str, object]] = [
             {
                 "view": view.name,
                 "map": one.name,

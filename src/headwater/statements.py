@@ -28,7 +28,7 @@ from headwater.results import Result, count_of
 from headwater.sql import statements as s
 from headwater.sql.assign import can_assign
 from headwater.sql.bind import bind_row_scalar
-from headwater.sql.lower import lower_view
+from headwater.sql.lower import lower_rows, lower_view
 from headwater.sql.names import fold
 from headwater.sql.options import refuse_unsupported_options
 from headwater.sql.parse import parse

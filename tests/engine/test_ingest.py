@@ -68,7 +68,7 @@ def _name(parameter: object) -> str:
     return str(parameter) if isinstance(parameter, t.Type | str) else type(parameter).__name__
 
 
-# -- the forms rows come in -----------------------------------------------------------------------------------------------
+# -- the forms rows come in ------------------------------------------------------------
 
 ROWS = [(1, "ann", Decimal("9.50"), NOON), (2, None, None, None)]
 DICTS = [dict(zip(("id", "customer", "price", "at"), row, strict=True)) for row in ROWS]
@@ -187,7 +187,7 @@ def test_polars_frames() -> None:
     assert refused(frame["id"]).code == "HW320"
 
 
-# -- the wrong rows -------------------------------------------------------------------------------------------------------
+# -- the wrong rows ------------------------------------------------------------
 
 
 def test_a_missing_column() -> None:
@@ -258,7 +258,7 @@ def test_an_error_names_relation_column_row_and_a_cut_value() -> None:
     assert error.hint == "use value.decode()"
 
 
-# -- the types: what each takes -------------------------------------------------------------------------------------------
+# -- the types: what each takes ------------------------------------------------------------
 
 TOKYO = dt.timezone(dt.timedelta(hours=9))
 
@@ -388,7 +388,7 @@ def test_a_fault_inside_a_nested_value_says_where() -> None:
     assert "element 1: field x: '?' is a str; INT takes int" in error.message
 
 
-# -- Arrow columns of other types -----------------------------------------------------------------------------------------
+# -- Arrow columns of other types ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -508,7 +508,7 @@ def test_chunks_and_slices_are_numbered_through() -> None:
     assert "row 3 " in refused(batches, (t.Field("v", t.INT),)).message
 
 
-# -- sizes and speed ------------------------------------------------------------------------------------------------------
+# -- sizes and speed ------------------------------------------------------------
 
 
 def test_a_string_of_fifty_megabytes() -> None:
@@ -550,7 +550,7 @@ def _seconds(rows: object) -> float:
     return time.perf_counter() - start
 
 
-# -- any value of any type comes back the same ---------------------------------------------------------------------------
+# -- any value of any type comes back the same ------------------------------------------------------------
 
 
 def _random_type(rng: random.Random, depth: int = 0) -> t.Type:

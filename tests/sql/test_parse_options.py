@@ -143,7 +143,10 @@ def test_sources(text: str, feed: st.Feed):
         ("REFRESH ON QUERY", {"REFRESH": "ON QUERY"}),
         ("REFRESH MANUAL", {"REFRESH": "MANUAL"}),
         ("STRICT STRATEGY 'First  Order'", {"STRICT": True, "STRATEGY": "first order"}),
-        ("STRATEGY 'recompute' STRICT REFRESH EVERY EPOCH", {"STRATEGY": "recompute", "STRICT": True, "REFRESH": "EVERY EPOCH"}),
+        (
+            "STRATEGY 'recompute' STRICT REFRESH EVERY EPOCH",
+            {"STRATEGY": "recompute", "STRICT": True, "REFRESH": "EVERY EPOCH"},
+        ),
         ("", {}),
     ],
 )

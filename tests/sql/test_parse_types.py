@@ -115,7 +115,6 @@ def test_refused_types(text: str, kind: type[HeadwaterError], code: str, pointed
         ("INTERVAL DAY", "HW263"),
         ("DECIMAL(40, 2)", "HW163"),
         ("DECIMAL(10 2)", "HW163"),
-        ("INT ARRAY", "HW163"),
     ],
 )
 def test_refused_types_of_casts(text: str, code: str):

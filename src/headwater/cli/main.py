@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from headwater.cli import check, explain, sql, status
 from headwater.cli.report import debugging, report
 from headwater.errors import HeadwaterError, InternalError
-from headwater.serve.wire import package_version, unexpected
+from headwater.serve.wire import unexpected
+from headwater.version import VERSION
 
 EXIT_USER = 1
 EXIT_USAGE = 2
@@ -53,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[common],
     )
-    parser.add_argument("--version", action="version", version=f"headwater {package_version()}")
+    parser.add_argument("--version", action="version", version=f"headwater {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for module in (sql, explain, status, check):
         module.add_parser(commands, common)

@@ -7,14 +7,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import pyarrow as pa
 
 from headwater.cli import values
-
-if TYPE_CHECKING:
-    from headwater.results import Result
+from headwater.results import Result
 
 FORMATS = ("table", "csv", "json", "jsonl")
 _BATCH_ROWS = 10_000

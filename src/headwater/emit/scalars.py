@@ -21,7 +21,7 @@ from headwater.emit.functions.literals import constant, duckdb_literal
 __all__ = ["duckdb_literal", "duckdb_scalar", "duckdb_type", "explain_runtime_error"]
 
 
-def duckdb_scalar(scalar: Scalar, column: Callable[[str], exp.Expression]) -> exp.Expression:
+def duckdb_scalar(scalar: Scalar, column: Callable[[str], exp.Expr]) -> exp.Expr:
     """The expression in DuckDB's SQL.
 
     Args:

@@ -85,12 +85,15 @@ def parse_options(options: Mapping[str, object], target: SomeRows) -> CsvOptions
 
 def read_csv(path: str, options: CsvOptions, target: SomeRows) -> Iterator[pa.Table]:
     """The rows of one CSV file."""
-    first = next(records(path, options), None)
+    lines = records(path, options)
+    first = next(lines, None)
     if first is None:
         if options.header:
             raise UserError(EMPTY, f"{path} is empty: it has no header", hint="use header = false if it never has one")
         return
     positions = _positions(path, first, options, target)
+    if options.header and next(lines, None) is None:
+        return
     before = 0
     for batch in _batches(path, first, options):
 
@@ -151,20 +154,34 @@ def _header(path: str, first: Record, options: CsvOptions) -> list[str]:
     return [name.strip() for name in next(reader)]
 
 
-class _Counted:
-    """A stream that counts quotes as Arrow reads them: an odd number is a reason to look for one never closed."""
+class _Bytes:
+    """The stream that Arrow reads, with remedies for what it does at the seams.
+
+    No piece ends in a carriage return, because Arrow would drop a line feed at the start of the next one even inside
+    quotes. The last line ends in a line feed, because Arrow takes an empty field at the very end for a quoted one if
+    its neighbour is. And quotes are counted: an odd number is a reason to look for one that is never closed.
+    """
 
     def __init__(self, stream: pa.NativeFile, quote: str) -> None:
         self.stream = stream
         self.quote = quote.encode()
         self.quotes = 0
+        self.held = b""
+        self.line_open = False
         self.closed = False
 
     def read(self, size: int = -1) -> bytes:
-        data: bytes = self.stream.read(size)
+        more: bytes = self.stream.read(size)
+        if not more:
+            rest = self.held or (b"\n" if self.line_open else b"")
+            self.held, self.line_open = b"", False
+            return rest
         if self.quote:
-            self.quotes += data.count(self.quote)
-        return data
+            self.quotes += more.count(self.quote)
+        data = self.held + more
+        self.held = b"\r" if data.endswith(b"\r") else b""
+        self.line_open = not data.endswith((b"\r", b"\n"))
+        return data.removesuffix(self.held) or self.read(size)
 
     def close(self) -> None:
         self.closed = True
@@ -179,7 +196,7 @@ def _batches(path: str, first: Record, options: CsvOptions) -> Iterator[pa.Recor
     block, done = _BLOCK, 0
     last: pa.RecordBatch | None = None
     while True:
-        stream = _Counted(open_stream(path), options.quote)
+        stream = _Bytes(open_stream(path), options.quote)
         try:
             with opening(path):
                 reader = _open(stream, first, options, block, done)
@@ -212,9 +229,7 @@ class _WrongFieldsError(Exception):
     pass
 
 
-def _open(
-    stream: _Counted, first: Record, options: CsvOptions, block: int, done: int
-) -> pcsv.CSVStreamingReader | None:
+def _open(stream: _Bytes, first: Record, options: CsvOptions, block: int, done: int) -> pcsv.CSVStreamingReader | None:
     names = [f"c{position}" for position in range(first.fields)]
     try:
         return pcsv.open_csv(

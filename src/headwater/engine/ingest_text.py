@@ -50,7 +50,7 @@ _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _TIMESTAMP = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"([T ](?P<time>[0-9]{2}:[0-9]{2}(:[0-9]{2})?)(\.(?P<fraction>[0-9]{1,9}))?"
+    r"([T ](?P<time>[0-9]{2}(:[0-9]{2}(:[0-9]{2})?)?)(\.(?P<fraction>[0-9]{1,9}))?"
     r"( ?(?P<zone>Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?))?)?",
     re.ASCII,
 )

@@ -17,7 +17,7 @@ from headwater.algebra.scalars import Scalar
 from headwater.emit import changes
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
-from headwater.engine.workspace import Workspace, delta_of
+from headwater.engine.workspace import KEEP_ROWS, Workspace, delta_of
 from headwater.errors import UserError
 from headwater.store.catalog import Catalog, Kind, Relation
 
@@ -143,7 +143,7 @@ class Resolver:
         self._workspace = workspace
         self._statements = statements
         self._emitter = Emitter(catalog.grouped)
-        self._batches: list[str] = []
+        self._batches: dict[str, int] = {}
         #: Rows that have come and gone so far, by relation.
         self.counts: dict[str, int] = {}
 
@@ -190,9 +190,10 @@ class Resolver:
                 raise TypeError(f"unknown operation {operation!r}")
 
     def release(self) -> None:
-        """Forget the batches."""
-        for source in self._batches:
-            self._connection.unregister(source)
+        """Forget the batches. Small ones stay until the next epoch takes their names, which is cheaper."""
+        for source, rows in self._batches.items():
+            if rows > KEEP_ROWS:
+                self._connection.unregister(source)
         self._batches.clear()
 
     def _emit(self, emit: Callable[..., T], *args: object) -> T:
@@ -211,7 +212,7 @@ class Resolver:
     def _register(self, rows: pa.Table) -> str:
         source = f"#batch{len(self._batches)}"
         self._connection.register(source, rows)
-        self._batches.append(source)
+        self._batches[source] = rows.num_rows
         return source
 
     def _add(self, relation: Relation, source: str, sign: int) -> None:

@@ -10,21 +10,20 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from headwater import types as t
+from headwater.engine.engine import Epoch
 from headwater.engine.ingest import rows_to_arrow
 from headwater.errors import HeadwaterError, UserError
+from headwater.results import Result
 from headwater.serve import wire
 from headwater.serve.socket import find_socket
 from headwater.serve.wire import Message
 from headwater.store.warehouse import LOCK
-
-if TYPE_CHECKING:
-    from headwater.results import Result
-    from headwater.engine.engine import Epoch
+from headwater.version import VERSION
 
 UNREACHABLE = "HW450"
 CONNECTION_LOST = "HW453"
@@ -262,7 +261,7 @@ class RemoteDatabase:
         return channel
 
     def _speaks(self) -> dict[str, Any]:
-        return {"protocol": wire.PROTOCOL, "version": wire.package_version()}
+        return {"protocol": wire.PROTOCOL, "version": VERSION}
 
     def _disconnect(self) -> None:
         channel, self._socket = self._socket, None

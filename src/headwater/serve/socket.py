@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from headwater.engine.engine import Engine, Epoch
 from headwater.engine.operations import check_target
 from headwater.errors import UserError
+from headwater.plan.explain import Explanation
+from headwater.results import Result
 from headwater.serve import wire
 from headwater.serve.wire import Message
+from headwater.version import VERSION
 
 if TYPE_CHECKING:
     from headwater.database import EpochBuilder
-    from headwater.results import Result
-    from headwater.engine.engine import Engine, Epoch
-    from headwater.plan.explain import Explanation
 
 SOCKET_FILE = "headwater.sock"
 POINTER_FILE = "headwater.sock.path"
@@ -218,14 +219,14 @@ class Server:
         if hello.get("op") != "hello" or hello.get("protocol") != wire.PROTOCOL:
             mismatch = UserError(
                 "HW451",
-                f"process {os.getpid()} holds the warehouse with Headwater {wire.package_version()} "
+                f"process {os.getpid()} holds the warehouse with Headwater {VERSION} "
                 f"(protocol {wire.PROTOCOL}), and this is Headwater {hello.get('version')} "
                 f"(protocol {hello.get('protocol')})",
                 hint="use the same version of Headwater on both sides",
             )
             _send(client, wire.pack_error(mismatch))
             return False
-        about = {"pid": os.getpid(), "version": wire.package_version(), "max_request_bytes": self._max_request_bytes}
+        about = {"pid": os.getpid(), "version": VERSION, "max_request_bytes": self._max_request_bytes}
         _send(client, wire.pack(Message({"ok": about})))
         return True
 

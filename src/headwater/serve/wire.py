@@ -18,18 +18,16 @@ import struct
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from headwater import types as t
 from headwater.engine.engine import Epoch
 from headwater.errors import HeadwaterError, InternalError, Source, Span, UserError
+from headwater.results import Result
 from headwater.sql.types import parse_type
-
-if TYPE_CHECKING:
-    from headwater.results import Result
-    from headwater.store.catalog import Relation
+from headwater.store.catalog import Relation
 
 PROTOCOL = 1
 MAX_REQUEST_BYTES = 256 * 1024 * 1024
@@ -126,7 +124,6 @@ def dump_results(results: Sequence[Result]) -> Message:
 
 def load_results(answer: Message) -> list[Result]:
     """The results that `dump_results` wrote down."""
-    from headwater.results import Result
 
     rows: list[dict[str, Any]] = answer.header["ok"]
     return [Result(**row | {"table": None if (i := row["table"]) is None else answer.tables[i]}) for row in rows]
@@ -161,13 +158,6 @@ def load_target(data: dict[str, Any]) -> Target:
     """The target that `dump_target` wrote down."""
     fields = {name: t.Field(name, parse_type(kind), nullable) for name, kind, nullable in data["fields"]}
     return Target(data["name"], tuple(fields.values()), tuple(fields[name] for name in data["key"]))
-
-
-def package_version() -> str:
-    """This Headwater's version."""
-    from headwater.version import VERSION  # at call time: the package imports this module
-
-    return VERSION
 
 
 def pack_error(error: BaseException) -> list[bytes | memoryview]:

@@ -89,6 +89,18 @@ class SparkExpressions(SparkParser):
         call = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
         return self._place(call, start)  # type: ignore[no-any-return]
 
+    def _parse_select(
+        self,
+        nested: bool = False,
+        table: bool = False,
+        parse_subquery_alias: bool = True,
+        parse_set_operation: bool = True,
+    ) -> exp.Expr | None:
+        start = self._curr
+        return self._place(  # type: ignore[no-any-return]
+            super()._parse_select(nested, table, parse_subquery_alias, parse_set_operation), start
+        )
+
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
         # The one door through which every operand is read: literals, columns, calls, casts, parentheses.
         start = self._curr

@@ -30,9 +30,19 @@ class Place:
             starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
             ends = [part.meta["end"] for part in node.walk() if "end" in part.meta]
             if starts and ends:
-                return Span(min(starts) + self.offset, max(ends) + 1 + self.offset)
+                return self._closed(min(starts) + self.offset, max(ends) + 1 + self.offset)
             node = node.parent
         return None
+
+    def _closed(self, start: int, end: int) -> Span:
+        """The span, with the parentheses closed that it opens: no node has the place of a closing one."""
+        text = self.source.text
+        while text.count("(", start, end) > text.count(")", start, end):
+            closing = end + len(text[end:]) - len(text[end:].lstrip())
+            if not text.startswith(")", closing):
+                break
+            end = closing + 1
+        return Span(start, end)
 
     def text(self, node: exp.Expr) -> str:
         """What the user wrote for a node, on one line."""

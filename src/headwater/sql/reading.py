@@ -103,16 +103,17 @@ def guard(source: Source, span: Span, tokens: list[Token] | None = None) -> Iter
 def _unreadable(error: TokenError, source: Source, span: Span) -> UserError:
     start = span.start if error.start is None else error.start
     opening = source.text[start : start + 2]
-    what = {"'": "string", '"': "string", "`": "quoted name"}.get(opening[:1])
+    quoted = re.match(r"[xXrR]?['\"]|`", opening)
     if opening == "/*":
         reason, width = "this comment is never closed", 2
-    elif what:
-        reason, width = f"this {what} is never closed", 1
-    elif opening.lower() == "x'":
-        reason, width = "X'...' holds pairs of hexadecimal digits", 2
+    elif quoted and "Missing" in str(error.__cause__):
+        reason = "this quoted name is never closed" if quoted[0] == "`" else "this string is never closed"
+        width = len(quoted[0])
+    elif quoted:
+        reason, width = "X'...' holds pairs of hexadecimal digits", len(quoted[0])
     else:
         reason, width = "this cannot be read", 1
-    return UserError("HW001", reason, span=Span(start, start + width), source=source)
+    return UserError("HW001", reason, span=Span(start, min(start + width, len(source.text))), source=source)
 
 
 def _deepest(tokens: list[Token]) -> Span:

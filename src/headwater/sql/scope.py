@@ -82,12 +82,14 @@ class Scope:
         if not found:
             raise self.unknown(node, place)
         if len(found) > 1:
-            readings = ", ".join(dict.fromkeys(f"{v.alias or '(subquery)'}.{node.name}" for v in self._holders(node)))
+            readings = [f"{holder.alias or 'a derived table'} has it" for holder in self._holders(node)]
+            if len(readings) == 1:
+                readings = [readings[0] + " more than once"]
             raise place.mistake(
                 "HW102",
-                f"{place.text(node)} is ambiguous: {readings}",
+                f"{place.text(node)} is ambiguous: {', '.join(readings)}",
                 node,
-                "put the relation's alias in front, and give relations that are joined twice different aliases",
+                "put the relation's alias in front, and give what is joined or selected twice different names",
             )
         return found[0]
 

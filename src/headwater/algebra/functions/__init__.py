@@ -21,9 +21,12 @@ from headwater.algebra.functions.registry import (
 from headwater.algebra.functions import (  # isort: skip
     aggregates as aggregates,
     arithmetic as arithmetic,
+    bits as bits,
     comparison as comparison,
     conditional as conditional,
     logic as logic,
+    mathematics as mathematics,
+    rounding as rounding,
 )
 
 __all__ = ["REGISTRY", "Function", "Signature", "evaluate", "may_raise", "register", "resolve"]

@@ -42,7 +42,8 @@ def quotient_type(a: t.Decimal, b: t.Decimal) -> t.Decimal:
     return t.adjusted_decimal(a.precision - a.scale + b.scale + scale, scale)
 
 
-def _remainder_type(a: t.Decimal, b: t.Decimal) -> t.Decimal:
+def remainder_type(a: t.Decimal, b: t.Decimal) -> t.Decimal:
+    """The type of a decimal remainder."""
     scale = max(a.scale, b.scale)
     if max(a.precision - a.scale, b.precision - b.scale) + scale > t.MAX_PRECISION:
         raise ValueError(f"{a} % {b} {MORE_THAN_38}")
@@ -146,7 +147,7 @@ def remainder(a: object, b: object) -> object:
     return math.nan if math.isinf(a) else math.fmod(a, b)
 
 
-@define(("%", "mod"), _resolver(_remainder_type), raises=True)
+@define(("%", "mod"), _resolver(remainder_type), raises=True)
 def modulo(call: Call, a: object, b: object) -> object:
     """Remainder with the sign of the dividend; an error for a zero divisor."""
     if b == 0:

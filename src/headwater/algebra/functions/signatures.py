@@ -70,8 +70,8 @@ def accepts(given: Scalar, wanted: t.Type) -> bool:
     if have == wanted or isinstance(have, t.Null):
         return True
     match have, wanted:
-        case t.Integer(a), t.Integer(b):
-            return a <= b or _literal_fits(given, wanted)
+        case t.Integer(), t.Integer():
+            return True
         case ((t.Integer() | t.Decimal() | t.Float()), (t.Float() | t.Double())):
             return True
         case t.Date(), t.Timestamp():
@@ -80,10 +80,6 @@ def accepts(given: Scalar, wanted: t.Type) -> bool:
         case t.String(), (t.Integer() | t.Double() | t.Float() | t.Date() | t.Timestamp() | t.Boolean() | t.Binary()):
             return True
     return False
-
-
-def _literal_fits(given: Scalar, wanted: t.Integer) -> bool:
-    return isinstance(given, Literal) and isinstance(given.value, int) and wanted.low <= given.value <= wanted.high
 
 
 def takes(*params: t.Type, result: t.Type, least: int | None = None) -> Resolver:

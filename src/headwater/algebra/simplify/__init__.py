@@ -7,6 +7,7 @@ them to that after every step.
 from __future__ import annotations
 
 from headwater.algebra.nodes import IllFormed, Node
+from headwater.algebra.simplify.evaluate_values import evaluate_values
 from headwater.algebra.simplify.fold_constants import fold_constants
 from headwater.algebra.simplify.merge_filters import merge_filters
 from headwater.algebra.simplify.merge_projects import merge_projects
@@ -18,6 +19,7 @@ REWRITES = (
     merge_projects,  # before predicates move: they are then rewritten through one projection instead of many
     pushdown_predicates,
     merge_projects,  # predicates that moved out of the way leave projections side by side
+    evaluate_values,
 )
 
 

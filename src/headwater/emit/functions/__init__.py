@@ -9,6 +9,7 @@ from headwater.emit.functions import (  # isort: skip
     aggregates as aggregates,
     arithmetic as arithmetic,
     logic as logic,
+    mathematics as mathematics,
 )
 
 __all__ = ["EMITTERS"]

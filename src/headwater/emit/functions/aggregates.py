@@ -22,23 +22,23 @@ from headwater.emit.functions.build import (
 from headwater.emit.functions.decimals import long_quotient, unscaled
 
 
-def _positive(count: exp.Expression) -> exp.Expression:
+def _positive(count: exp.Expr) -> exp.Expr:
     return exp.GT(this=wrap(count.copy()), expression=number(0))
 
 
-def _none(count: exp.Expression) -> exp.Expression:
+def _none(count: exp.Expr) -> exp.Expr:
     return exp.EQ(this=wrap(count.copy()), expression=number(0))
 
 
 @emits("sum_double")
 def _sum_double(
     call: Call,
-    total: exp.Expression,
-    n: exp.Expression,
-    nans: exp.Expression,
-    pinf: exp.Expression,
-    ninf: exp.Expression,
-) -> exp.Expression:
+    total: exp.Expr,
+    n: exp.Expr,
+    nans: exp.Expr,
+    pinf: exp.Expr,
+    ninf: exp.Expr,
+) -> exp.Expr:
     return case(
         _none(n),
         null(t.DOUBLE),
@@ -53,7 +53,7 @@ def _sum_double(
 
 
 @emits("avg_decimal")
-def _avg_decimal(call: Call, total: exp.Expression, n: exp.Expression, witness: exp.Expression) -> exp.Expression:
+def _avg_decimal(call: Call, total: exp.Expr, n: exp.Expr, witness: exp.Expr) -> exp.Expr:
     kind, result = call.args[0].type, call.type
     assert isinstance(kind, t.Decimal)
     assert isinstance(result, t.Decimal)
@@ -63,25 +63,25 @@ def _avg_decimal(call: Call, total: exp.Expression, n: exp.Expression, witness: 
 
 
 @emits("avg_double")
-def _avg_double(call: Call, total: exp.Expression, n: exp.Expression) -> exp.Expression:
+def _avg_double(call: Call, total: exp.Expr, n: exp.Expr) -> exp.Expr:
     return infix(exp.Div, total, fn("nullif", n, number(0)))
 
 
 @emits("is_finite")
-def _is_finite(call: Call, x: exp.Expression) -> exp.Expression:
+def _is_finite(call: Call, x: exp.Expr) -> exp.Expr:
     return fn("coalesce", fn("isfinite", x), exp.false())
 
 
 @emits("is_nan")
-def _is_nan(call: Call, x: exp.Expression) -> exp.Expression:
+def _is_nan(call: Call, x: exp.Expr) -> exp.Expr:
     return fn("coalesce", fn("isnan", x), exp.false())
 
 
 @emits("is_positive_infinity")
-def _is_positive_infinity(call: Call, x: exp.Expression) -> exp.Expression:
+def _is_positive_infinity(call: Call, x: exp.Expr) -> exp.Expr:
     return exp.NullSafeEQ(this=wrap(x), expression=cast(text("Infinity"), "DOUBLE"))
 
 
 @emits("is_negative_infinity")
-def _is_negative_infinity(call: Call, x: exp.Expression) -> exp.Expression:
+def _is_negative_infinity(call: Call, x: exp.Expr) -> exp.Expr:
     return exp.NullSafeEQ(this=wrap(x), expression=cast(text("-Infinity"), "DOUBLE"))

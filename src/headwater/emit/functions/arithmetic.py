@@ -28,7 +28,7 @@ from headwater.emit.functions.decimals import decimal_product, quotient, rounded
 from headwater.emit.functions.literals import known
 
 
-def relaxed(call: Call, args: tuple[exp.Expression, ...]) -> list[exp.Expression]:
+def relaxed(call: Call, args: tuple[exp.Expr, ...]) -> list[exp.Expr]:
     """Arguments without the casts that DuckDB makes by itself when at least one of them stands in its full type.
 
     Shorter to read, and `x + 1` keeps the literal bare.
@@ -47,18 +47,18 @@ def _is_bare(arg: Scalar) -> bool:
     return isinstance(arg, Cast) and isinstance(arg.arg.type, t.Integer) and widens(arg.arg.type, arg.type)
 
 
-def _bare(arg: Scalar, emitted: exp.Expression) -> exp.Expression:
+def _bare(arg: Scalar, emitted: exp.Expr) -> exp.Expr:
     value = known(arg)
     if isinstance(value, int):
         return number(value)
     return emitted.this if isinstance(emitted, exp.Cast) else emitted
 
 
-_KINDS: dict[str, type[exp.Expression]] = {"+": exp.Add, "-": exp.Sub}
+_KINDS: dict[str, type[exp.Expr]] = {"+": exp.Add, "-": exp.Sub}
 
 
 @emits("+", "-")
-def _add_or_subtract(call: Call, *args: exp.Expression) -> exp.Expression:
+def _add_or_subtract(call: Call, *args: exp.Expr) -> exp.Expr:
     plain = infix(_KINDS[call.function], *relaxed(call, args))
     if isinstance(call.type, t.Decimal):
         scale = max(p.type.scale for p in call.args if isinstance(p.type, t.Decimal))
@@ -68,7 +68,7 @@ def _add_or_subtract(call: Call, *args: exp.Expression) -> exp.Expression:
 
 
 @emits("*")
-def _multiply(call: Call, a: exp.Expression, b: exp.Expression) -> exp.Expression:
+def _multiply(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
     if isinstance(call.type, t.Decimal):
         left, right = call.args[0].type, call.args[1].type
         assert isinstance(left, t.Decimal)
@@ -79,7 +79,7 @@ def _multiply(call: Call, a: exp.Expression, b: exp.Expression) -> exp.Expressio
     return mul(*relaxed(call, (a, b)))
 
 
-def guard_zero(call: Call, a: exp.Expression, b: exp.Expression, result: exp.Expression) -> exp.Expression:
+def guard_zero(call: Call, a: exp.Expr, b: exp.Expr, result: exp.Expr) -> exp.Expr:
     """The result, or an error where the divisor is zero and the dividend is not NULL."""
     if known(call.args[1]) not in (None, 0):
         return result
@@ -88,15 +88,15 @@ def guard_zero(call: Call, a: exp.Expression, b: exp.Expression, result: exp.Exp
     return case(test, failure(DIVISION_BY_ZERO, "division by zero"), result)
 
 
-def _uncast(value: exp.Expression) -> exp.Expression:
+def _uncast(value: exp.Expr) -> exp.Expr:
     """A number as it was before an implicit cast to DOUBLE: zero and NULL are the same there, and shorter to test."""
     inner = value.this if isinstance(value, exp.Cast) and isinstance(value.this, exp.Column) else value
-    assert isinstance(inner, exp.Expression)
+    assert isinstance(inner, exp.Expr)
     return inner.copy()
 
 
 @emits("/")
-def _divide(call: Call, a: exp.Expression, b: exp.Expression) -> exp.Expression:
+def _divide(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
     if isinstance(call.type, t.Decimal):
         left, right = call.args[0].type, call.args[1].type
         assert isinstance(left, t.Decimal)
@@ -106,7 +106,7 @@ def _divide(call: Call, a: exp.Expression, b: exp.Expression) -> exp.Expression:
 
 
 @emits("%", "mod")
-def _modulo(call: Call, a: exp.Expression, b: exp.Expression) -> exp.Expression:
+def _modulo(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
     match call.type:
         case t.Integer(bits):
             if known(call.args[1]) not in (None, -1):
@@ -120,20 +120,20 @@ def _modulo(call: Call, a: exp.Expression, b: exp.Expression) -> exp.Expression:
 
 
 @emits("div")
-def _integer_divide(call: Call, *args: exp.Expression) -> exp.Expression:
+def _integer_divide(call: Call, *args: exp.Expr) -> exp.Expr:
     return whole_div(*relaxed(call, args))
 
 
 @emits("negate", "negative")
-def _negate(call: Call, a: exp.Expression) -> exp.Expression:
+def _negate(call: Call, a: exp.Expr) -> exp.Expr:
     return exp.Neg(this=wrap(a))
 
 
 @emits("abs")
-def _absolute(call: Call, a: exp.Expression) -> exp.Expression:
+def _absolute(call: Call, a: exp.Expr) -> exp.Expr:
     return fn("abs", a)
 
 
 @emits("positive")
-def _positive(call: Call, a: exp.Expression) -> exp.Expression:
+def _positive(call: Call, a: exp.Expr) -> exp.Expr:
     return a

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from headwater import types as t
 
-Emitter = Callable[..., exp.Expression]
+Emitter = Callable[..., exp.Expr]
 
 EMITTERS: dict[str, Emitter] = {}
 
@@ -29,7 +29,7 @@ def emits(*names: str) -> Callable[[Emitter], Emitter]:
     return decorate
 
 
-def fn(name: str, *args: exp.Expr) -> exp.Expression:
+def fn(name: str, *args: exp.Expr) -> exp.Expr:
     """A call of a DuckDB function, printed as it stands."""
     return exp.Anonymous(this=name, expressions=list(args))
 
@@ -43,114 +43,114 @@ _TIGHT = (exp.Paren, exp.Func, exp.Column, exp.Literal, exp.Boolean, exp.Null, e
 _TESTS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Is, exp.In)
 
 
-def wrap(inner: exp.Expr) -> exp.Expression:
+def wrap(inner: exp.Expr) -> exp.Expr:
     """In parentheses, unless it cannot come apart beside an operator."""
-    assert isinstance(inner, exp.Expression)
+    assert isinstance(inner, exp.Expr)
     tight = isinstance(inner, _TIGHT) and not isinstance(inner, exp.And | exp.Or | exp.Case)
     return inner if tight else exp.Paren(this=inner)
 
 
-def infix(kind: type[exp.Expression], left: exp.Expr, right: exp.Expr) -> exp.Expression:
+def infix(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """A binary operator with the parentheses it needs."""
     return kind(this=wrap(left), expression=wrap(right))
 
 
-def _connect(kind: type[exp.Expression], left: exp.Expr, right: exp.Expr) -> exp.Expression:
+def _connect(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """AND or OR; tests and chains of the same connective need no parentheses, and people read these most."""
 
-    def side(inner: exp.Expr) -> exp.Expression:
-        assert isinstance(inner, exp.Expression)
+    def side(inner: exp.Expr) -> exp.Expr:
+        assert isinstance(inner, exp.Expr)
         plain = isinstance(inner, (*_TESTS, kind)) or (isinstance(inner, exp.Not) and isinstance(inner.this, exp.Is))
         return inner if plain else wrap(inner)
 
     return kind(this=side(left), expression=side(right))
 
 
-def add(left: exp.Expr, right: exp.Expr) -> exp.Expression:
+def add(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """Sum."""
     return infix(exp.Add, left, right)
 
 
-def sub(left: exp.Expr, right: exp.Expr) -> exp.Expression:
+def sub(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """Difference."""
     return infix(exp.Sub, left, right)
 
 
-def mul(left: exp.Expr, right: exp.Expr) -> exp.Expression:
+def mul(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """Product."""
     return infix(exp.Mul, left, right)
 
 
-def whole_div(left: exp.Expr, right: exp.Expr) -> exp.Expression:
+def whole_div(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """DuckDB's `//`: truncates, and raises for a zero divisor."""
     return infix(exp.IntDiv, left, right)
 
 
-def mod(left: exp.Expr, right: exp.Expr) -> exp.Expression:
+def mod(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """DuckDB's `%`: the sign of the dividend; raises for a zero divisor."""
     return infix(exp.Mod, left, right)
 
 
-def number(value: int) -> exp.Expression:
+def number(value: int) -> exp.Expr:
     """A bare integer, whose type DuckDB adapts to what stands beside it."""
     literal = exp.Literal.number(abs(value))
     return exp.Neg(this=literal) if value < 0 else literal
 
 
-def text(value: str) -> exp.Expression:
+def text(value: str) -> exp.Expr:
     """A string constant."""
     return exp.Literal.string(value)
 
 
-def cast(inner: exp.Expr, kind: exp.DataType | str) -> exp.Expression:
+def cast(inner: exp.Expr, kind: exp.DataType | str) -> exp.Expr:
     """CAST to a DuckDB type."""
     to = exp.DataType.build(kind, dialect="duckdb") if isinstance(kind, str) else kind
     return exp.Cast(this=inner, to=to)
 
 
-def try_cast(inner: exp.Expr, kind: exp.DataType | str) -> exp.Expression:
+def try_cast(inner: exp.Expr, kind: exp.DataType | str) -> exp.Expr:
     """TRY_CAST to a DuckDB type."""
     to = exp.DataType.build(kind, dialect="duckdb") if isinstance(kind, str) else kind
     return exp.TryCast(this=inner, to=to)
 
 
-def case(*parts: exp.Expr) -> exp.Expression:
+def case(*parts: exp.Expr) -> exp.Expr:
     """CASE WHEN parts[0] THEN parts[1] ... ELSE parts[-1] END."""
     whens = [exp.If(this=parts[i], true=parts[i + 1]) for i in range(0, len(parts) - 1, 2)]
     return exp.Case(ifs=whens, default=parts[-1])
 
 
-def is_null(inner: exp.Expr) -> exp.Expression:
+def is_null(inner: exp.Expr) -> exp.Expr:
     """IS NULL."""
     return exp.Is(this=wrap(inner), expression=exp.Null())
 
 
-def is_not_null(inner: exp.Expr) -> exp.Expression:
+def is_not_null(inner: exp.Expr) -> exp.Expr:
     """IS NOT NULL."""
     return exp.Not(this=is_null(inner))
 
 
-def both(left: exp.Expr, right: exp.Expr) -> exp.Expression:
+def both(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """AND."""
     return _connect(exp.And, left, right)
 
 
-def either(left: exp.Expr, right: exp.Expr) -> exp.Expression:
+def either(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """OR."""
     return _connect(exp.Or, left, right)
 
 
-def null(kind: t.Type) -> exp.Expression:
+def null(kind: t.Type) -> exp.Expr:
     """NULL of a type."""
     return cast(exp.Null(), duckdb_type(kind))
 
 
-def failure(code: str, message: str) -> exp.Expression:
+def failure(code: str, message: str) -> exp.Expr:
     """An expression that raises; `explain_runtime_error` reads the message back."""
     return fn("error", text(f"{code}: {message}"))
 
 
-def let(bindings: dict[str, exp.Expr], body: Callable[..., exp.Expression]) -> exp.Expression:
+def let(bindings: dict[str, exp.Expr], body: Callable[..., exp.Expr]) -> exp.Expr:
     """`body` over values computed once each: LIST_TRANSFORM([{...}], LAMBDA v : body)[1].
 
     For formulas that use their arguments many times over; it costs little beside them.

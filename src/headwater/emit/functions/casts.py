@@ -26,7 +26,7 @@ from headwater.emit.functions.parsing import narrowed, parsed
 _EXACT_DOUBLE_DIGITS = 15
 
 
-def emit_cast(scalar: Cast, inner: exp.Expression) -> exp.Expression:
+def emit_cast(scalar: Cast, inner: exp.Expr) -> exp.Expr:
     """The emitted argument in the cast's type."""
     source, target, safe = scalar.arg.type, scalar.type, scalar.safe
     to = duckdb_type(target)
@@ -68,12 +68,12 @@ def emit_cast(scalar: Cast, inner: exp.Expression) -> exp.Expression:
     return convert(inner, to)
 
 
-def epoch_seconds(moment: exp.Expr) -> exp.Expression:
+def epoch_seconds(moment: exp.Expr) -> exp.Expr:
     """Whole seconds since 1970, rounded down."""
     return whole_div(fn("epoch_us", fn("date_trunc", text("second"), moment)), number(SECOND))
 
 
-def _double_to_float(inner: exp.Expression) -> exp.Expression:
+def _double_to_float(inner: exp.Expr) -> exp.Expr:
     # Past the largest float Java gives infinity where DuckDB raises.
     bound = exp.Literal.number("3.4028235677973366e38")
     sign = fn("sign", inner.copy())
@@ -83,7 +83,7 @@ def _double_to_float(inner: exp.Expression) -> exp.Expression:
     return cast(case(finite, infinite, inner), "FLOAT")
 
 
-def _decimal_to_text(inner: exp.Expression, source: t.Decimal) -> exp.Expression:
+def _decimal_to_text(inner: exp.Expr, source: t.Decimal) -> exp.Expr:
     if source.scale < source.precision:
         return cast(inner, "TEXT")
     # DuckDB leaves out the zero before the point where the type has no digits there.

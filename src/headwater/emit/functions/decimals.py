@@ -14,12 +14,12 @@ from headwater.emit.functions.build import add, cast, duckdb_type, fn, let, mod,
 _HUGE = "HUGEINT"
 
 
-def power_of_ten(exponent: int) -> exp.Expression:
+def power_of_ten(exponent: int) -> exp.Expr:
     """A HUGEINT constant."""
     return cast(number(10**exponent), _HUGE)
 
 
-def unscaled(value: exp.Expr, kind: t.Decimal) -> exp.Expression:
+def unscaled(value: exp.Expr, kind: t.Decimal) -> exp.Expr:
     """The value times ten to its scale, a HUGEINT."""
     if kind.scale == 0:
         return cast(value, _HUGE)
@@ -30,7 +30,7 @@ def unscaled(value: exp.Expr, kind: t.Decimal) -> exp.Expression:
     return cast(fn("replace", cast(value, "TEXT"), text("."), text("")), _HUGE)
 
 
-def rescaled(value: exp.Expr, scale: int) -> exp.Expression:
+def rescaled(value: exp.Expr, scale: int) -> exp.Expr:
     """A HUGEINT of units of ten to the minus scale as DECIMAL(38, scale)."""
     whole = cast(value, "DECIMAL(38, 0)")
     if scale == 0:
@@ -39,7 +39,7 @@ def rescaled(value: exp.Expr, scale: int) -> exp.Expression:
     return mul(whole, unit)
 
 
-def quotient(a: exp.Expr, b: exp.Expr, left: t.Decimal, right: t.Decimal, result: t.Decimal) -> exp.Expression:
+def quotient(a: exp.Expr, b: exp.Expr, left: t.Decimal, right: t.Decimal, result: t.Decimal) -> exp.Expr:
     """a / b, rounded half up to the result's scale; raises for a zero divisor.
 
     One digit more than asked for is computed by truncation; rounding that digit away is then exact.
@@ -59,13 +59,13 @@ _MOST_STEPS = 4
 
 def long_quotient(
     top: exp.Expr, bottom: exp.Expr, shift: int, result: t.Decimal, bottom_digits: int = t.MAX_PRECISION
-) -> exp.Expression:
+) -> exp.Expr:
     """top * 10^shift / bottom over HUGEINTs where that product may not fit: long division, some digits at a time."""
     digits_a_step = max(_FEWEST_DIGITS, t.MAX_PRECISION - bottom_digits)
     steps = min(_MOST_STEPS, -(-shift // digits_a_step))
     sizes = [shift * (i + 1) // steps - shift * i // steps for i in range(steps)]
 
-    def divide(a: exp.Expression, b: exp.Expression) -> exp.Expression:
+    def divide(a: exp.Expr, b: exp.Expr) -> exp.Expr:
         found, rest = whole_div(a, b), mod(a.copy(), b.copy())
         for size in sizes:
             carried = mul(rest, power_of_ten(size))
@@ -78,7 +78,7 @@ def long_quotient(
     return cast(rescaled(units, result.scale), duckdb_type(result))
 
 
-def rounded_product(a: exp.Expr, b: exp.Expr, left: t.Decimal, right: t.Decimal, result: t.Decimal) -> exp.Expression:
+def rounded_product(a: exp.Expr, b: exp.Expr, left: t.Decimal, right: t.Decimal, result: t.Decimal) -> exp.Expr:
     """a * b where the exact product has more than 38 digits, rounded half up to the result's scale.
 
     With d digits to cut, A = Ah*10^d + Al and B likewise, A*B/10^d = Ah*B + Al*Bh + Al*Bl/10^d; all three terms have
@@ -87,7 +87,7 @@ def rounded_product(a: exp.Expr, b: exp.Expr, left: t.Decimal, right: t.Decimal,
     cut = left.scale + right.scale - result.scale
     unit = power_of_ten(cut)
 
-    def multiply(a: exp.Expression, b: exp.Expression) -> exp.Expression:
+    def multiply(a: exp.Expr, b: exp.Expr) -> exp.Expr:
         a_high, a_low = whole_div(a, unit), mod(a.copy(), unit.copy())
         b_high, b_low = whole_div(b.copy(), unit.copy()), mod(b.copy(), unit.copy())
         tail = whole_div(mul(a_low, b_low), power_of_ten(cut - 1))  # to one digit more than asked for
@@ -102,7 +102,7 @@ def rounded_product(a: exp.Expr, b: exp.Expr, left: t.Decimal, right: t.Decimal,
 _SHORT = 18
 
 
-def decimal_product(a: exp.Expr, b: exp.Expr, left: t.Decimal, right: t.Decimal, result: t.Decimal) -> exp.Expression:
+def decimal_product(a: exp.Expr, b: exp.Expr, left: t.Decimal, right: t.Decimal, result: t.Decimal) -> exp.Expr:
     """a * b where the exact product has the result's scale."""
     width, other = left.precision, right.precision
     if max(width, other) <= _SHORT < width + other:

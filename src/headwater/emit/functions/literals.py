@@ -37,7 +37,7 @@ def known(scalar: Scalar) -> object:
     return literal.value if literal else None
 
 
-def duckdb_literal(value: object, kind: t.Type) -> exp.Expression:
+def duckdb_literal(value: object, kind: t.Type) -> exp.Expr:
     """A constant of exactly the given type."""
     if value is None:
         return null(kind)
@@ -74,14 +74,14 @@ def duckdb_literal(value: object, kind: t.Type) -> exp.Expression:
 _MOST_BARE_DIGITS = 30
 
 
-def _plain_number(value: Decimal) -> exp.Expression:
+def _plain_number(value: Decimal) -> exp.Expr:
     if len(value.as_tuple().digits) > _MOST_BARE_DIGITS or value.as_tuple().exponent < -_MOST_BARE_DIGITS:  # type: ignore[operator]
         return text(format(value, "f"))
     literal = exp.Literal.number(format(value.copy_abs(), "f"))
     return exp.Neg(this=literal) if value < 0 else literal
 
 
-def _floating(value: float, kind: t.Type) -> exp.Expression:
+def _floating(value: float, kind: t.Type) -> exp.Expr:
     if not math.isfinite(value):
         word = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         return cast(text(word), duckdb_type(kind))
@@ -92,7 +92,7 @@ def _floating(value: float, kind: t.Type) -> exp.Expression:
     return cast(signed, "FLOAT") if isinstance(kind, t.Float) else signed
 
 
-def _nested(value: object, kind: t.Type) -> exp.Expression:
+def _nested(value: object, kind: t.Type) -> exp.Expr:
     assert isinstance(value, tuple)
     match kind:
         case t.Array(element):

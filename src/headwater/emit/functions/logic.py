@@ -22,7 +22,7 @@ from headwater.emit.functions.build import (
     wrap,
 )
 
-_KINDS: dict[str, type[exp.Expression]] = {
+_KINDS: dict[str, type[exp.Expr]] = {
     "=": exp.EQ,
     "<>": exp.NEQ,
     "<": exp.LT,
@@ -33,18 +33,18 @@ _KINDS: dict[str, type[exp.Expression]] = {
 }
 
 
-def _without_widening(arg: Scalar, emitted: exp.Expression) -> exp.Expression:
+def _without_widening(arg: Scalar, emitted: exp.Expr) -> exp.Expr:
     """A decimal is compared as it stands: DuckDB widens both sides itself, and columns stay columns."""
     if isinstance(arg, Cast) and isinstance(arg.arg.type, t.Decimal) and widens(arg.arg.type, arg.type):
         assert isinstance(emitted, exp.Cast)
         inner = emitted.this
-        assert isinstance(inner, exp.Expression)
+        assert isinstance(inner, exp.Expr)
         return inner
     return emitted
 
 
 @emits(*_KINDS)
-def _compare(call: Call, *args: exp.Expression) -> exp.Expression:
+def _compare(call: Call, *args: exp.Expr) -> exp.Expr:
     sides = relaxed(call, args)
     if isinstance(call.args[0].type, t.Decimal):
         sides = [_without_widening(arg, side) for arg, side in zip(call.args, sides, strict=True)]
@@ -52,13 +52,13 @@ def _compare(call: Call, *args: exp.Expression) -> exp.Expression:
 
 
 @emits("in")
-def _is_in(call: Call, *args: exp.Expression) -> exp.Expression:
+def _is_in(call: Call, *args: exp.Expr) -> exp.Expr:
     value, *items = relaxed(call, args)
     return exp.In(this=wrap(value), expressions=items)
 
 
 @emits("and")
-def _conjunction(call: Call, a: exp.Expression, b: exp.Expression) -> exp.Expression:
+def _conjunction(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
     # DuckDB orders the sides of AND as it likes; only CASE keeps an error behind its guard.
     if may_raise(call.args[1]):
         return case(exp.Not(this=wrap(a)), exp.false(), both(a.copy(), b))
@@ -66,28 +66,28 @@ def _conjunction(call: Call, a: exp.Expression, b: exp.Expression) -> exp.Expres
 
 
 @emits("or")
-def _disjunction(call: Call, a: exp.Expression, b: exp.Expression) -> exp.Expression:
+def _disjunction(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
     if may_raise(call.args[1]):
         return case(a, exp.true(), either(a.copy(), b))
     return either(a, b)
 
 
 @emits("not")
-def _negation(call: Call, a: exp.Expression) -> exp.Expression:
+def _negation(call: Call, a: exp.Expr) -> exp.Expr:
     return exp.Not(this=wrap(a))
 
 
 @emits("is null", "isnull")
-def _null_test(call: Call, a: exp.Expression) -> exp.Expression:
+def _null_test(call: Call, a: exp.Expr) -> exp.Expr:
     return is_null(a)
 
 
 @emits("is not null", "isnotnull")
-def _not_null_test(call: Call, a: exp.Expression) -> exp.Expression:
+def _not_null_test(call: Call, a: exp.Expr) -> exp.Expr:
     return is_not_null(a)
 
 
-def _truth(call: Call, a: exp.Expression) -> exp.Expression:
+def _truth(call: Call, a: exp.Expr) -> exp.Expr:
     words = call.function.split()
     test = exp.Is(this=wrap(a), expression=exp.Boolean(this=words[-1] == "true"))
     return exp.Not(this=test) if "not" in words else test
@@ -97,22 +97,22 @@ emits("is true", "is not true", "is false", "is not false")(_truth)
 
 
 @emits("case", "if", "iff")
-def _choose(call: Call, *args: exp.Expression) -> exp.Expression:
+def _choose(call: Call, *args: exp.Expr) -> exp.Expr:
     return case(*args)
 
 
 @emits("coalesce", "nvl", "ifnull")
-def _coalesce(call: Call, *args: exp.Expression) -> exp.Expression:
+def _coalesce(call: Call, *args: exp.Expr) -> exp.Expr:
     return args[0] if len(args) == 1 else exp.Coalesce(this=args[0], expressions=list(args[1:]))
 
 
 @emits("nvl2")
-def _nvl2(call: Call, a: exp.Expression, then: exp.Expression, otherwise: exp.Expression) -> exp.Expression:
+def _nvl2(call: Call, a: exp.Expr, then: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
     return case(is_not_null(a), then, otherwise)
 
 
 @emits("nullif")
-def _nullif(call: Call, a: exp.Expression, b: exp.Expression) -> exp.Expression:
+def _nullif(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
     # DuckDB's NULLIF would give the type both meet at.
     return (
         case(infix(exp.EQ, a, b), null(call.type), a.copy()) if call.args[1].type != call.type else fn("nullif", a, b)

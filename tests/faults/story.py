@@ -1,0 +1,324 @@
+"""The story that the children carry out: what its n-th step is, and what must be in the warehouse after it.
+
+The model is plain Python over dicts and counters and shares nothing with the engine but the reference evaluator, which
+answers for the views. Whoever knows the seed and how many steps were taken knows the contents of every relation.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import headwater as hw
+from headwater.algebra.evaluate import Bag, Row, evaluate
+from headwater.algebra.nodes import Node, Scan
+
+#: Base relations, then views over them and over each other. `marks` gets the number of each epoch of several
+#: operations, so that an epoch that is lost or comes twice shows there first.
+BEGINNING = (
+    "CREATE TABLE customers (id INT PRIMARY KEY, region STRING, credit INT)",
+    "CREATE TABLE orders (customer INT, item STRING, amount INT)",
+    "CREATE STREAM clicks (customer INT, page STRING) RETAIN ALL",
+    "CREATE STREAM marks (epoch INT) RETAIN ALL",
+    "CREATE STREAM pulse (page STRING, beats INT)",
+    "CREATE VIEW spend AS SELECT c.region, sum(o.amount) AS total, count(*) AS n "
+    "FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.region",
+    "CREATE VIEW big AS SELECT customer, sum(amount) AS total, avg(amount) AS mean "
+    "FROM orders GROUP BY customer HAVING sum(amount) > 30",
+    "CREATE VIEW big_regions AS SELECT c.region, count(*) AS n, sum(b.total) AS total "
+    "FROM big b JOIN customers c ON b.customer = c.id GROUP BY c.region",
+    "CREATE VIEW rest AS SELECT s.region, s.total - b.total AS rest "
+    "FROM spend s JOIN big_regions b ON s.region = b.region",
+    "CREATE VIEW plain AS SELECT item, amount * 2 AS twice FROM orders WHERE amount IS NOT NULL",
+    "CREATE VIEW reach STRATEGY 'recompute' AS SELECT c.region, count(*) AS n "
+    "FROM clicks k JOIN customers c ON k.customer = c.id GROUP BY c.region",
+    "CREATE VIEW rhythm AS SELECT page, sum(beats) AS beats FROM pulse GROUP BY page",
+    # A credit of zero suspends this view; see `Story._turn`.
+    "CREATE VIEW ratio AS SELECT id, 1000 div credit AS ratio FROM customers",
+)
+SIDE_BY_REGION = "CREATE VIEW side AS SELECT region, sum(credit) AS total FROM customers GROUP BY region"
+SIDE_BY_ITEM = "CREATE VIEW side AS SELECT item AS region, sum(amount) AS total FROM orders GROUP BY item"
+SCRATCH = "CREATE TABLE scratch (x INT)"
+SCRATCH_SUM = "CREATE VIEW scratch_sum AS SELECT sum(x) AS total, count(*) AS n FROM scratch"
+#: What happens at the n-th step of every turn of this length, besides epochs. Between the drop of `side` and its next
+#: creation lies no epoch: only the text of its definition tells the one from the other.
+TURN = {
+    2: SIDE_BY_REGION,
+    5: SCRATCH,
+    6: SCRATCH_SUM,
+    9: "DROP VIEW side",
+    10: SIDE_BY_ITEM,
+    13: "DROP TABLE scratch CASCADE",
+    16: "DROP VIEW side",
+}
+TURN_STEPS = 18
+POISON, CURE, RESUME = 3, 7, 8
+
+REGIONS = ("north", "south", "east", None)
+ITEMS = ("pen", "ink", "cup", "hat", None)
+PAGES = ("home", "shop", "help")
+CUSTOMERS = 12
+POISONED = 99
+MOST_ORDERS = 60
+
+
+@dataclass(frozen=True)
+class Change:
+    """One operation of an epoch: a method of `EpochBuilder`, its relation and its rows."""
+
+    method: str
+    relation: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement, or an epoch of several operations.
+
+    Attributes:
+        sql: the statement; empty for an epoch of `changes`.
+        is_epoch: whether the warehouse counts an epoch for it.
+    """
+
+    sql: str = ""
+    changes: tuple[Change, ...] = ()
+    is_epoch: bool = True
+
+    def carry_out(self, db: hw.Database) -> None:
+        if self.sql:
+            db.execute(self.sql)
+            return
+        with db.epoch() as builder:
+            for change in self.changes:
+                getattr(builder, change.method)(change.relation, list(change.rows))
+
+
+class Story:
+    """The state of the story after `position` steps; `next_step` takes one more."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.position = 0
+        #: `changes` of each epoch, the first epoch's first.
+        self.epochs: list[int] = []
+        #: The statement that made each relation.
+        self.catalog: dict[str, str] = {}
+        self.bags: dict[str, Bag] = {}
+        self._frozen_ratio: Bag | None = None
+
+    @property
+    def epoch(self) -> int:
+        return len(self.epochs)
+
+    def next_step(self) -> Step:
+        """Take the next step, and say what it is."""
+        step = self._choose(random.Random(f"{self.seed}:{self.position}"))
+        self.position += 1
+        return step
+
+    def at_definition(self) -> bool:
+        """Whether the next step creates or drops something, which no epoch number tells."""
+        return self.position < len(BEGINNING) or self._place in TURN
+
+    @property
+    def _place(self) -> int:
+        return (self.position - len(BEGINNING)) % TURN_STEPS
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _choose(self, rng: random.Random) -> Step:
+        if self.position < len(BEGINNING):
+            return self._define(BEGINNING[self.position])
+        place = self._place
+        if place in TURN:
+            return self._define(TURN[place])
+        if place in (POISON, CURE, RESUME):
+            return self._suspension(place)
+        kinds = (self._mixed, self._update_customers, self._update_orders, self._delete_orders)
+        return rng.choices(kinds, (6, 1, 1, 1))[0](rng)
+
+    def _define(self, sql: str) -> Step:
+        verb, _, name, *_ = sql.split()
+        if verb == "CREATE":
+            self.catalog[name] = sql
+            if "VIEW" not in sql:
+                self.bags[name] = Counter()
+        else:
+            gone = {name, "scratch_sum"} if name == "scratch" else {name}
+            for one in gone:
+                del self.catalog[one]
+                self.bags.pop(one, None)
+        return Step(sql, is_epoch=False)
+
+    def _suspension(self, place: int) -> Step:
+        """A row that `ratio` cannot take, later its removal, and then the statement that lets `ratio` follow again."""
+        if place == POISON:
+            self._frozen_ratio = _ratio(self.bags["customers"])
+            return self._commit(Change("upsert", "customers", ((POISONED, "north", 0),)))
+        if place == CURE:
+            return self._commit(Change("delete_keys", "customers", ((POISONED,),)))
+        self._frozen_ratio = None
+        self.epochs.append(0)
+        return Step("REFRESH VIEW ratio")
+
+    def _mixed(self, rng: random.Random) -> Step:
+        orders = self.bags["orders"]
+        new = tuple(_order(rng) for _ in range(rng.randint(1, 5)))
+        there = sorted(orders.elements(), key=repr)
+        much = rng.randint(4, 12) if len(there) > MOST_ORDERS else rng.randint(0, 4)
+        keys = sorted(int(str(row[0])) for row in self.bags["customers"] if row[0] != POISONED)
+        changes = [
+            Change("insert", "marks", ((self.epoch + 1,),)),
+            Change("insert", "orders", new),
+            Change("delete", "orders", tuple(rng.sample(there, min(much, len(there))))),
+            Change("upsert", "customers", tuple(_customer(rng) for _ in range(rng.randint(0, 3)))),
+            Change("insert", "clicks", tuple(_click(rng) for _ in range(rng.randint(0, 3)))),
+            Change("insert", "pulse", tuple((rng.choice(PAGES), rng.randint(0, 9)) for _ in range(rng.randint(0, 3)))),
+        ]
+        if keys and rng.random() < 0.3:
+            changes.insert(2, Change("delete_keys", "customers", ((rng.choice(keys),),)))
+        if "scratch" in self.catalog:
+            changes.append(Change("insert", "scratch", ((rng.randint(0, 9),),)))
+        return self._commit(*(one for one in changes if one.rows))
+
+    def _update_customers(self, rng: random.Random) -> Step:
+        region = rng.choice(REGIONS[:3])
+        touched = [row for row in self.bags["customers"] if row[1] == region and row[0] != POISONED]
+        for row in touched:
+            del self.bags["customers"][row]
+        self.bags["customers"].update((row[0], row[1], int(str(row[2])) + 1) for row in touched)
+        self.epochs.append(2 * len(touched))
+        return Step(f"UPDATE customers SET credit = credit + 1 WHERE region = '{region}' AND id <> {POISONED}")
+
+    def _update_orders(self, rng: random.Random) -> Step:
+        item = rng.choice(ITEMS[:4])
+        orders = self.bags["orders"]
+        touched = {row: n for row, n in orders.items() if row[1] == item}
+        for row in touched:
+            del orders[row]
+        for (customer, _, amount), n in touched.items():
+            orders[(customer, item, None if amount is None else int(str(amount)) % 7 + 1)] += n
+        self.epochs.append(2 * sum(touched.values()))
+        return Step(f"UPDATE orders SET amount = amount % 7 + 1 WHERE item = '{item}'")
+
+    def _delete_orders(self, rng: random.Random) -> Step:
+        customer = rng.randrange(CUSTOMERS)
+        touched = {row: n for row, n in self.bags["orders"].items() if row[0] == customer}
+        for row in touched:
+            del self.bags["orders"][row]
+        self.epochs.append(sum(touched.values()))
+        return Step(f"DELETE FROM orders WHERE customer = {customer}")
+
+    def _commit(self, *changes: Change) -> Step:
+        """Apply an epoch to the bags, and count the rows that come and go."""
+        count = 0
+        for change in changes:
+            bag = self.bags[change.relation]
+            match change.method:
+                case "insert":
+                    bag.update(change.rows)
+                    count += len(change.rows)
+                case "delete":
+                    bag.subtract(change.rows)
+                    count += len(change.rows)
+                case "upsert":
+                    latest = {row[0]: row for row in change.rows}
+                    count += _retire(bag, set(latest)) + len(latest)
+                    bag.update(latest.values())
+                case "delete_keys":
+                    count += _retire(bag, {row[0] for row in change.rows})
+            for row in [row for row, n in bag.items() if not n]:
+                del bag[row]
+        self.epochs.append(count)
+        return Step(changes=changes)
+
+    # -- what must be there ----------------------------------------------------------------------------------------------
+
+    def contents(self) -> dict[str, Bag]:
+        """Every relation that can be read."""
+        out = {name: bag for name, bag in self.bags.items() if name != "pulse"}
+        views: dict[str, Bag] = {}
+
+        def read(scan: Scan) -> Bag:
+            return views[scan.relation] if scan.relation in views else self.bags[scan.relation]
+
+        for name, sql in self.catalog.items():
+            if name not in self.bags:
+                views[name] = evaluate(_algebra(sql), read)
+        if self._frozen_ratio is not None:
+            views["ratio"] = self._frozen_ratio
+        return out | views
+
+    def epoch_rows(self) -> list[tuple[int, dt.datetime, int]]:
+        """The table of epochs: number, clock and changes."""
+        return [(number, moment(number), changes) for number, changes in enumerate(self.epochs, 1)]
+
+
+def locate(seed: int, epoch: int, catalog: dict[str, str]) -> Story | None:
+    """The story at the step after which a warehouse has this epoch and these relations; None if it never has."""
+    story = Story(seed)
+    while story.epoch < epoch:
+        story.next_step()
+    while story.catalog != catalog:
+        if not story.at_definition():
+            return None
+        story.next_step()
+    return story
+
+
+def moment(epoch: int) -> dt.datetime:
+    """The clock of an epoch: a second after the last one's, so that runs can be compared."""
+    return dt.datetime(2024, 1, 1) + dt.timedelta(seconds=epoch)
+
+
+def position_after(seed: int, epochs: int) -> int:
+    """How many steps it takes to have this many epochs."""
+    story = Story(seed)
+    while story.epoch < epochs:
+        story.next_step()
+    return story.position
+
+
+def definitions() -> Iterator[str]:
+    """Every statement of the story that creates something."""
+    yield from BEGINNING
+    yield from (SIDE_BY_REGION, SIDE_BY_ITEM, SCRATCH, SCRATCH_SUM)
+
+
+@cache
+def _algebra(sql: str) -> Node:
+    """A view's query as a tree, for the reference evaluator."""
+    with hw.connect() as db:
+        for one in definitions():
+            name = one.split()[2]
+            if one == sql or name not in ("side",):
+                db.execute(one)
+        return db.algebra(sql.split()[2])
+
+
+def _retire(bag: Bag, keys: set[object]) -> int:
+    gone = [row for row in bag if row[0] in keys]
+    for row in gone:
+        del bag[row]
+    return len(gone)
+
+
+def _order(rng: random.Random) -> Row:
+    return (rng.randrange(CUSTOMERS), rng.choice(ITEMS), rng.choice((None, 1, 2, 5, 8, 13, -3)))
+
+
+def _customer(rng: random.Random) -> Row:
+    return (rng.randrange(CUSTOMERS), rng.choice(REGIONS), rng.randint(1, 50))
+
+
+def _click(rng: random.Random) -> Row:
+    return (rng.choice((None, *range(CUSTOMERS))), rng.choice(PAGES))
+
+
+def _ratio(customers: Bag) -> Bag:
+    """What `ratio` shows: it stops here when a row comes that it cannot take."""
+    return Counter((row[0], 1000 // int(str(row[2]))) for row in customers.elements())

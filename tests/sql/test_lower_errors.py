@@ -1,0 +1,155 @@
+"""Queries that are wrong, and queries that are right and not supported: the code, and what is underlined."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.errors import NotSupported, UserError
+from tests.sql.shop import answer, refused, view
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "underlined"),
+    [
+        ("SELECT idd FROM orders", "HW101", "idd"),
+        ("SELECT o.idd FROM orders o", "HW101", "o.idd"),
+        ("SELECT *", "HW101", "*"),
+        ("SELECT id FROM orders o, customers c", "HW102", "id"),
+        ("SELECT o.id FROM orders o, orders o", "HW102", "o.id"),
+        ("SELECT q.id FROM (SELECT id, cust AS id FROM orders) q", "HW102", "q.id"),
+        ("SELECT id AS a, cust AS a, a + 1 AS b FROM orders", "HW102", "a"),
+        ("SELECT id FROM ordrs", "HW103", "ordrs"),
+        ("SELECT c.id FROM customers", "HW103", "c"),
+        ("SELECT c.* FROM customers", "HW103", "c"),
+        ("SELECT id FROM sales.orders", "HW103", "sales.orders"),
+        ("SELECT abss(id) AS x FROM orders", "HW104", "abss(id)"),
+        ("SELECT sum(id, qty) AS s FROM orders", "HW105", "sum(id, qty)"),
+        ("SELECT sum(TRUE) AS s FROM orders", "HW105", "sum(TRUE)"),
+        ("SELECT count() AS s FROM orders", "HW105", "count()"),
+        ("SELECT id FROM orders WHERE qty", "HW106", "qty"),
+        ("SELECT o.id FROM orders o JOIN customers c ON c.name", "HW106", "c.name"),
+        ("SELECT cust FROM orders GROUP BY cust HAVING count(*)", "HW106", "count(*)"),
+        ("SELECT id FROM orders WHERE sum(qty) > 1", "HW107", "sum(qty)"),
+        ("SELECT o.id FROM orders o JOIN customers c ON count(*) > 1", "HW107", "count(*)"),
+        ("SELECT count(*) AS n FROM orders GROUP BY sum(id)", "HW107", "sum(id)"),
+        ("SELECT sum(id) AS s FROM orders GROUP BY s", "HW107", "s"),
+        ("SELECT sum(id) AS s FROM orders GROUP BY 1", "HW107", "1"),
+        ("SELECT sum(1 + sum(id)) AS s FROM orders", "HW107", "sum(id)"),
+        ("SELECT id, count(*) AS n FROM orders", "HW108", "id"),
+        ("SELECT cust, 1 + qty AS q FROM orders GROUP BY cust", "HW108", "qty"),
+        ("SELECT id + 1 AS a, id + 2 AS b FROM orders GROUP BY id + 1", "HW108", "id"),
+        ("SELECT cust FROM orders GROUP BY cust HAVING qty > 1", "HW108", "qty"),
+        ("SELECT * FROM orders GROUP BY id", "HW108", "SELECT * FROM orders GROUP BY id"),
+        ("SELECT count(*) AS n FROM orders GROUP BY tags", "HW109", "tags"),
+        ("SELECT o.id FROM orders o JOIN orders p ON o.tags = p.tags", "HW105", "o.tags = p.tags"),
+        ("SELECT id FROM orders UNION ALL SELECT id, cust FROM orders", "HW110", "id, cust FROM orders"),
+        (
+            "SELECT tags FROM orders UNION ALL SELECT id FROM orders",
+            "HW110",
+            "tags FROM orders UNION ALL SELECT id FROM orders",
+        ),
+        ("SELECT id, ID FROM orders", "HW111", "ID"),
+        ("SELECT o.id, c.* FROM orders o, customers c", "HW111", "c.*"),
+        ("SELECT id AS `#x` FROM orders", "HW111", "id AS `#x`"),
+        ("SELECT a FROM (SELECT id, cust FROM orders) q(a)", "HW112", "id, cust FROM orders"),
+        ("WITH q(a) AS (SELECT id, cust FROM orders) SELECT a FROM q", "HW112", "id, cust FROM orders"),
+        ("SELECT * FROM VALUES (1, 2), (3) AS v(a, b)", "HW112", "(3)"),
+        ("SELECT id FROM orders WHERE day > DATE 'soon'", "HW114", "DATE 'soon'"),
+        ("SELECT count(*) AS n FROM orders GROUP BY 2", "HW116", "2"),
+        ("SELECT NULL AS x", "HW118", "NULL AS x"),
+        ("WITH a AS (SELECT 1), A AS (SELECT 2) SELECT * FROM a", "HW119", "A"),
+        ("WITH a AS (SELECT idd FROM orders) SELECT 1 AS x", "HW101", "idd"),
+        ("SELECT 1 DIV 0 AS x", "HW501", "1 DIV 0"),
+    ],
+)
+def test_a_mistake(text: str, code: str, underlined: str) -> None:
+    found = refused(text)
+    assert found[:2] in ((code, underlined), (code, text[: text.find(underlined)] + underlined))
+    with pytest.raises(UserError):
+        view(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "underlined"),
+    [
+        ("SELECT DISTINCT id FROM orders", "HW201", "id FROM orders"),
+        ("SELECT id FROM orders ORDER BY id", "HW201", "ORDER BY id"),
+        ("SELECT id FROM orders LIMIT 3", "HW201", "LIMIT 3"),
+        ("SELECT id FROM orders OFFSET 3", "HW201", "OFFSET 3"),
+        ("SELECT id FROM orders SORT BY id", "HW201", "SORT BY id"),
+        ("SELECT id FROM orders CLUSTER BY id", "HW201", "CLUSTER BY id"),
+        ("SELECT id FROM orders DISTRIBUTE BY id", "HW201", "DISTRIBUTE BY id"),
+        ("SELECT id FROM orders QUALIFY id = 1", "HW201", "QUALIFY id = 1"),
+        ("SELECT id FROM orders TABLESAMPLE (10 PERCENT)", "HW201", "10"),
+        ("SELECT * FROM orders PIVOT (sum(qty) FOR cust IN (1, 2))", "HW201", "sum(qty) FOR cust IN (1, 2"),
+        ("SELECT id FROM orders LATERAL VIEW explode(tags) t AS k, v", "HW201", "explode(tags) t AS k, v"),
+        ("SELECT /*+ BROADCAST(orders) */ id FROM orders", "HW201", "id"),
+        ("SELECT * EXCEPT (tags) FROM orders", "HW201", "tags"),
+        ("SELECT count(*) AS n FROM orders GROUP BY ROLLUP (cust)", "HW201", "cust"),
+        ("SELECT count(*) AS n FROM orders GROUP BY cust WITH CUBE", "HW201", "GROUP BY cust WITH CUBE"),
+        ("SELECT count(*) AS n FROM orders GROUP BY GROUPING SETS ((cust), ())", "HW201", "(cust), ()"),
+        ("SELECT id FROM orders FOR UPDATE", "HW201", "id FROM orders"),
+        (
+            "SELECT o.id FROM orders o LEFT JOIN customers c ON o.id = c.id",
+            "HW202",
+            "LEFT JOIN customers c ON o.id = c.id",
+        ),
+        (
+            "SELECT o.id FROM orders o FULL OUTER JOIN customers c ON TRUE",
+            "HW202",
+            "FULL OUTER JOIN customers c ON TRUE",
+        ),
+        ("SELECT o.id FROM orders o LEFT SEMI JOIN customers c ON TRUE", "HW202", "LEFT SEMI JOIN customers c ON TRUE"),
+        ("SELECT o.id FROM orders o LEFT ANTI JOIN customers c ON TRUE", "HW202", "LEFT ANTI JOIN customers c ON TRUE"),
+        ("SELECT o.id FROM orders o JOIN customers c USING (id)", "HW202", "JOIN customers c USING (id)"),
+        ("SELECT o.id FROM orders o NATURAL JOIN customers c", "HW202", "NATURAL JOIN customers c"),
+        ("SELECT max(id) AS m FROM orders", "HW203", "max(id)"),
+        ("SELECT count(DISTINCT id) AS m FROM orders", "HW203", "id"),
+        ("SELECT sum(id) FILTER (WHERE id > 1) AS m FROM orders", "HW203", "sum(id) FILTER (WHERE id > 1)"),
+        ("SELECT sum(INTERVAL 1 DAY) AS m FROM orders", "HW203", "sum(INTERVAL 1 DAY)"),
+        ("SELECT id FROM orders WHERE id IN (SELECT id FROM customers)", "HW204", "id IN (SELECT id FROM customers"),
+        ("SELECT sum(id) OVER (PARTITION BY cust) AS s FROM orders", "HW205", "sum(id) OVER (PARTITION BY cust)"),
+        ("SELECT now() AS t FROM orders", "HW206", "now()"),
+        ("SELECT o.id FROM orders o JOIN LATERAL (SELECT 1) x", "HW207", "1"),
+        ("SELECT * FROM range(10)", "HW207", "range(10)"),
+        ("SELECT stack(2, 1, 2) AS (a, b)", "HW207", "stack(2, 1, 2) AS (a, b"),
+        ("SELECT id FROM orders UNION SELECT id FROM orders", "HW208", "id FROM orders UNION SELECT id FROM orders"),
+        ("SELECT id FROM orders INTERSECT SELECT 1", "HW208", "id FROM orders INTERSECT SELECT 1"),
+        ("SELECT id FROM orders EXCEPT ALL SELECT 1", "HW208", "id FROM orders EXCEPT ALL SELECT 1"),
+        (
+            "SELECT id FROM orders UNION ALL BY NAME SELECT 1 AS id",
+            "HW208",
+            "id FROM orders UNION ALL BY NAME SELECT 1 AS id",
+        ),
+        ("WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a", "HW213", "a AS (SELECT 1"),
+        ("SELECT id FROM (SELECT id FROM orders LIMIT 3) q", "HW201", "LIMIT 3"),
+        ("SELECT id FROM orders UNION ALL (SELECT id FROM orders ORDER BY id)", "HW201", "ORDER BY id"),
+    ],
+)
+def test_not_supported(text: str, code: str, underlined: str) -> None:
+    assert refused(text)[:2] == (code, underlined)
+    with pytest.raises(NotSupported):
+        view(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "underlined"),
+    [
+        ("SELECT id FROM orders LIMIT -1", "HW117", "LIMIT -1"),
+        ("SELECT id FROM orders LIMIT id", "HW117", "id"),
+        ("SELECT id FROM orders LIMIT 1.5", "HW117", "LIMIT 1.5"),
+        ("SELECT id FROM orders ORDER BY 2", "HW116", "2"),
+        ("SELECT id FROM orders ORDER BY tags", "HW109", "tags"),
+        ("SELECT id FROM orders UNION ALL SELECT 1 ORDER BY qty", "HW101", "qty"),
+        ("SELECT id FROM orders UNION ALL SELECT 1 ORDER BY id + 1", "HW201", "id + 1"),
+        ("SELECT id FROM orders FETCH FIRST 3 ROWS ONLY", "HW201", "FETCH FIRST 3 ROWS ONLY"),
+        ("SELECT cust FROM orders GROUP BY cust ORDER BY qty", "HW108", "qty"),
+    ],
+)
+def test_answers(text: str, code: str, underlined: str) -> None:
+    assert refused(text, answer)[:2] == (code, underlined)
+
+
+def test_a_query_that_is_nested_too_deeply() -> None:
+    text = "SELECT id FROM orders WHERE " + " OR ".join(f"id = {n}" for n in range(5000))
+    assert refused(text)[0] == "HW002"
