@@ -169,9 +169,13 @@ class HandWritten:
         minus = "SELECT c.city, -SUM(l.price * l.qty), -COUNT(*)"
         run(f"INSERT INTO change {sums} FROM dc c JOIN orders o ON c.ck = o.ck JOIN line l ON l.ok = o.ok GROUP BY 1")
         run("INSERT INTO customer SELECT * FROM dc")
-        run(f"INSERT INTO change {sums} FROM customer c JOIN dor o ON c.ck = o.ck JOIN line l ON l.ok = o.ok GROUP BY 1")
+        run(
+            f"INSERT INTO change {sums} FROM customer c JOIN dor o ON c.ck = o.ck JOIN line l ON l.ok = o.ok GROUP BY 1"
+        )
         run("INSERT INTO orders SELECT * FROM dor")
-        run(f"INSERT INTO change {sums} FROM customer c JOIN orders o ON c.ck = o.ck JOIN dl l ON l.ok = o.ok GROUP BY 1")
+        run(
+            f"INSERT INTO change {sums} FROM customer c JOIN orders o ON c.ck = o.ck JOIN dl l ON l.ok = o.ok GROUP BY 1"
+        )
         run("INSERT INTO line SELECT * FROM dl")
         if batch.gone.num_rows:
             joined = "FROM customer c JOIN orders o ON c.ck = o.ck JOIN gone l ON l.ok = o.ok GROUP BY 1"

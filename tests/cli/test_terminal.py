@@ -33,7 +33,11 @@ class Terminal:
         while text not in self.text:
             assert time.monotonic() < deadline, f"no {text!r} in {self.text!r}"
             if select.select([self.screen], [], [], 0.2)[0]:
-                self.text += CONTROL.sub("", os.read(self.screen, 65536).decode("utf-8", "replace"))
+                try:
+                    new = os.read(self.screen, 65536)
+                except OSError:
+                    raise AssertionError(f"it ended without {text!r}: {self.text!r}") from None
+                self.text += CONTROL.sub("", new.decode("utf-8", "replace"))
         before, _, self.text = self.text.partition(text)
         return before + text
 
@@ -102,7 +106,7 @@ def test_typing_completing_and_leaving(terminal):
 
 
 def test_long_cells_are_cut_to_the_terminal(terminal):
-    screen = terminal("sql", ":memory:", "-c", "SELECT repeat('x', 200) AS t")
+    screen = terminal("sql", ":memory:", "-c", f"SELECT '{'x' * 200}' AS t")
     shown = screen.wait_for("(1 row)")
     assert "x…" in shown
     assert "x" * 81 not in shown
@@ -114,6 +118,7 @@ def test_an_earlier_session_is_remembered(terminal):
     screen.wait_for("headwater>")
     screen.type("SELECT 123 AS remembered;\r")
     screen.wait_for("(1 row, ")
+    screen.wait_for("headwater>")
     screen.type("\x04")
     assert screen.end() == 0
     screen = terminal("sql", ":memory:")
@@ -124,17 +129,38 @@ def test_an_earlier_session_is_remembered(terminal):
     screen.wait_for("(1 row, ")
 
 
-def test_a_long_statement_is_given_up_with_ctrl_c(terminal, folder):
+LONG = "SELECT count(*) AS c FROM n a, n b, n c WHERE a.n + b.n + c.n = 7"
+
+
+@pytest.fixture
+def numbers(folder):
     with hw.connect(folder / "w") as database:
         database.execute("CREATE TABLE n (n BIGINT)")
         database.insert("n", [(i,) for i in range(20_000)])
-    screen = terminal("sql", "w")
+    return "w"
+
+
+def test_a_statement_is_given_up_with_ctrl_c(terminal, numbers):
+    screen = terminal("sql", numbers)
     screen.wait_for("headwater>")
-    screen.type("SELECT count(*) AS c FROM n a, n b, n c WHERE a.n + b.n + c.n = 7;\r")
+    screen.type(f"{LONG};\r")
     screen.wait_for("c.n = 7;")
-    time.sleep(2)
+    time.sleep(1)
     screen.type("\x03")
     screen.wait_for("given up")
     screen.wait_for("headwater>")
-    screen.type("SELECT count(*) AS alive FROM n;\r")
+    screen.type("SELECT 1 AS alive;\r")
     screen.wait_for("(1 row, ")
+    screen.wait_for("headwater>")
+    screen.type("\\q\r")
+    assert screen.end() == 0
+
+
+def test_so_is_a_command(terminal, numbers):
+    screen = terminal("sql", numbers, "-c", "SELECT 1 AS before", "-c", LONG)
+    screen.wait_for("(1 row)")
+    time.sleep(1)
+    screen.type("\x03")
+    assert screen.end() == 130
+    with hw.connect(numbers) as database:
+        assert database.query("SELECT count(*) AS c FROM n").to_pylist() == [{"c": 20_000}]

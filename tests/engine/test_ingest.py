@@ -8,7 +8,9 @@ import decimal
 import random
 import struct
 import time
+from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -21,6 +23,7 @@ from headwater.engine.arrow_types import (
     storage_arrow_schema,
     to_storage,
 )
+from headwater.engine.files import read_file
 from headwater.engine.ingest import rows_to_arrow
 from headwater.errors import UserError
 
@@ -489,6 +492,49 @@ def test_arrow_columns_that_are_refused(array: pa.Array, type_: t.Type, code: st
     error = refused_arrow(array, type_)
     assert error.code == code
     assert said in error.message
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_decimals_are_exact_or_refused_on_every_road(seed: int, tmp_path: Path) -> None:
+    """Arrow's own decimal casts wrap around in places: 999999999999999999999999999999 as DECIMAL(38,22) is one."""
+    rng = random.Random(seed)
+    wide = decimal.Context(prec=400)
+    for _ in range(60):
+        precision, scale = rng.randint(1, 38), rng.randint(0, 38)
+        type_ = t.Decimal(max(precision, scale, 1), scale)
+        digits = rng.choice([0, 1, -7, 10 ** rng.randint(1, 38) - 1, rng.randint(-(10**38), 10**38)])
+        number = Decimal(digits).scaleb(rng.choice([0, -rng.randint(0, 38), rng.randint(-200, 200)]), wide)
+        fits = number == 0 or (
+            number.adjusted() < type_.precision - type_.scale
+            and number.quantize(Decimal(1).scaleb(-scale, wide), context=wide) == number
+        )
+        fields = (t.Field("v", type_),)
+        text = format(number, "f") if rng.random() < 0.5 else str(number)
+        roads: list[Callable[[], pa.Table]] = [lambda n=number, f=fields: rows_to_arrow([(n,)], f, relation="r")]
+        for form, content in (
+            ("csv", f"v\n{text}\n"),
+            ("json", f'{{"v": {text}}}\n'),
+            ("json", f'{{"v": "{text}"}}\n'),
+        ):
+            file = tmp_path / f"{len(roads)}.{form}"
+            file.write_text(content)
+            roads.append(lambda p=str(file), form=form, f=fields: next(read_file(p, form, {}, f, relation="r")))
+        exponent = number.as_tuple().exponent
+        assert isinstance(exponent, int)
+        if -38 <= exponent <= 0 and abs(digits) < 10**38:
+            array = pa.array([number], pa.decimal128(38, -exponent))
+            roads.append(lambda a=array, f=fields: rows_to_arrow(pa.table({"v": a}), f, relation="r"))
+        if exponent == 0 and abs(digits) < 2**63:
+            roads.append(lambda d=digits, f=fields: rows_to_arrow(pa.table({"v": [d]}), f, relation="r"))
+        for road in roads:
+            try:
+                found = road().column("v")[0].as_py()
+            except UserError as error:
+                assert error.code in ("HW325", "HW326")
+                assert not fits
+            else:
+                assert fits
+                assert found == number
 
 
 def test_invalid_utf8_and_too_long_decimals_hidden_in_arrow_data() -> None:

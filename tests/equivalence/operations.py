@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from headwater import types as t
+
 from .bags import Bag, Bags, Refused
 from .case import Epoch, Operation, Relation, Row
 from .grammar import Maker, construct
@@ -158,6 +160,8 @@ def empty_batch(m: Maker, changes: Changes, relation: Relation) -> Operation:
 
 @construct("statement", "SQL insert", 2)
 def sql_insert(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
+    if any(map(t.is_nested, relation.types)):  # there is no literal for them
+        return None
     rows = changes.rows(relation, 3)
     return Operation("insert_values", relation.name, tuple(rows)) if rows else None
 
@@ -187,7 +191,7 @@ def sql_delete_all(m: Maker, changes: Changes, relation: Relation) -> Operation 
 
 @construct("statement", "SQL update", 5)
 def sql_update(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
-    free = [column for column in relation.columns if column.name not in relation.key]
+    free = [c for c in relation.columns if c.name not in relation.key and not t.is_nested(c.type)]
     if relation.kind == "STREAM" or not free:
         return None
     where = () if m.chance(0.1) else _condition(m, changes, relation)

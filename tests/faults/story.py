@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -37,8 +36,8 @@ BEGINNING = (
     "CREATE VIEW reach STRATEGY 'recompute' AS SELECT c.region, count(*) AS n "
     "FROM clicks k JOIN customers c ON k.customer = c.id GROUP BY c.region",
     "CREATE VIEW rhythm AS SELECT page, sum(beats) AS beats FROM pulse GROUP BY page",
-    # A credit of zero suspends this view; see `Story._turn`.
-    "CREATE VIEW ratio AS SELECT id, 1000 div credit AS ratio FROM customers",
+    # An immense credit suspends this view; see `Story._suspension`.
+    "CREATE VIEW level AS SELECT region, CAST(sum(credit) AS SMALLINT) AS level FROM customers GROUP BY region",
 )
 SIDE_BY_REGION = "CREATE VIEW side AS SELECT region, sum(credit) AS total FROM customers GROUP BY region"
 SIDE_BY_ITEM = "CREATE VIEW side AS SELECT item AS region, sum(amount) AS total FROM orders GROUP BY item"
@@ -63,6 +62,7 @@ ITEMS = ("pen", "ink", "cup", "hat", None)
 PAGES = ("home", "shop", "help")
 CUSTOMERS = 12
 POISONED = 99
+IMMENSE = 1_000_000
 MOST_ORDERS = 60
 
 
@@ -108,7 +108,7 @@ class Story:
         #: The statement that made each relation.
         self.catalog: dict[str, str] = {}
         self.bags: dict[str, Bag] = {}
-        self._frozen_ratio: Bag | None = None
+        self._frozen_level: Bag | None = None
 
     @property
     def epoch(self) -> int:
@@ -155,15 +155,15 @@ class Story:
         return Step(sql, is_epoch=False)
 
     def _suspension(self, place: int) -> Step:
-        """A row that `ratio` cannot take, later its removal, and then the statement that lets `ratio` follow again."""
+        """A row that `level` cannot take, later its removal, and then the statement that lets `level` follow again."""
         if place == POISON:
-            self._frozen_ratio = _ratio(self.bags["customers"])
-            return self._commit(Change("upsert", "customers", ((POISONED, "north", 0),)))
+            self._frozen_level = _level(self.bags["customers"])
+            return self._commit(Change("upsert", "customers", ((POISONED, "north", IMMENSE),)))
         if place == CURE:
             return self._commit(Change("delete_keys", "customers", ((POISONED,),)))
-        self._frozen_ratio = None
+        self._frozen_level = None
         self.epochs.append(0)
-        return Step("REFRESH VIEW ratio")
+        return Step("REFRESH level")
 
     def _mixed(self, rng: random.Random) -> Step:
         orders = self.bags["orders"]
@@ -201,9 +201,9 @@ class Story:
         for row in touched:
             del orders[row]
         for (customer, _, amount), n in touched.items():
-            orders[(customer, item, None if amount is None else int(str(amount)) % 7 + 1)] += n
+            orders[(customer, item, None if amount is None else 9 - int(str(amount)))] += n
         self.epochs.append(2 * sum(touched.values()))
-        return Step(f"UPDATE orders SET amount = amount % 7 + 1 WHERE item = '{item}'")
+        return Step(f"UPDATE orders SET amount = 9 - amount WHERE item = '{item}'")
 
     def _delete_orders(self, rng: random.Random) -> Step:
         customer = rng.randrange(CUSTOMERS)
@@ -247,10 +247,10 @@ class Story:
             return views[scan.relation] if scan.relation in views else self.bags[scan.relation]
 
         for name, sql in self.catalog.items():
-            if name not in self.bags:
+            if name == "level" and self._frozen_level is not None:
+                views[name] = self._frozen_level
+            elif name not in self.bags:
                 views[name] = evaluate(_algebra(sql), read)
-        if self._frozen_ratio is not None:
-            views["ratio"] = self._frozen_ratio
         return out | views
 
     def epoch_rows(self) -> list[tuple[int, dt.datetime, int]]:
@@ -275,28 +275,12 @@ def moment(epoch: int) -> dt.datetime:
     return dt.datetime(2024, 1, 1) + dt.timedelta(seconds=epoch)
 
 
-def position_after(seed: int, epochs: int) -> int:
-    """How many steps it takes to have this many epochs."""
-    story = Story(seed)
-    while story.epoch < epochs:
-        story.next_step()
-    return story.position
-
-
-def definitions() -> Iterator[str]:
-    """Every statement of the story that creates something."""
-    yield from BEGINNING
-    yield from (SIDE_BY_REGION, SIDE_BY_ITEM, SCRATCH, SCRATCH_SUM)
-
-
 @cache
 def _algebra(sql: str) -> Node:
     """A view's query as a tree, for the reference evaluator."""
     with hw.connect() as db:
-        for one in definitions():
-            name = one.split()[2]
-            if one == sql or name not in ("side",):
-                db.execute(one)
+        for one in dict.fromkeys((*BEGINNING, SCRATCH, sql)):
+            db.execute(one)
         return db.algebra(sql.split()[2])
 
 
@@ -319,6 +303,9 @@ def _click(rng: random.Random) -> Row:
     return (rng.choice((None, *range(CUSTOMERS))), rng.choice(PAGES))
 
 
-def _ratio(customers: Bag) -> Bag:
-    """What `ratio` shows: it stops here when a row comes that it cannot take."""
-    return Counter((row[0], 1000 // int(str(row[2]))) for row in customers.elements())
+def _level(customers: Bag) -> Bag:
+    """What `level` shows: it stops here when a row comes that it cannot take."""
+    totals: Counter[object] = Counter()
+    for row in customers.elements():
+        totals[row[1]] += int(str(row[2]))
+    return Counter(totals.items())

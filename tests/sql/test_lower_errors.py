@@ -42,18 +42,18 @@ from tests.sql.shop import answer, refused, view
         ("SELECT * FROM orders GROUP BY id", "HW108", "SELECT * FROM orders GROUP BY id"),
         ("SELECT count(*) AS n FROM orders GROUP BY tags", "HW109", "tags"),
         ("SELECT o.id FROM orders o JOIN orders p ON o.tags = p.tags", "HW105", "o.tags = p.tags"),
-        ("SELECT id FROM orders UNION ALL SELECT id, cust FROM orders", "HW110", "id, cust FROM orders"),
+        ("SELECT id FROM orders UNION ALL SELECT id, cust FROM orders", "HW110", "SELECT id, cust FROM orders"),
         (
             "SELECT tags FROM orders UNION ALL SELECT id FROM orders",
             "HW110",
-            "tags FROM orders UNION ALL SELECT id FROM orders",
+            "SELECT id FROM orders",
         ),
         ("SELECT id, ID FROM orders", "HW111", "ID"),
         ("SELECT o.id, c.* FROM orders o, customers c", "HW111", "c.*"),
         ("SELECT id AS `#x` FROM orders", "HW111", "id AS `#x`"),
-        ("SELECT a FROM (SELECT id, cust FROM orders) q(a)", "HW112", "id, cust FROM orders"),
-        ("WITH q(a) AS (SELECT id, cust FROM orders) SELECT a FROM q", "HW112", "id, cust FROM orders"),
-        ("SELECT * FROM VALUES (1, 2), (3) AS v(a, b)", "HW112", "(3)"),
+        ("SELECT a FROM (SELECT id, cust FROM orders) q(a)", "HW112", "SELECT id, cust FROM orders"),
+        ("WITH q(a) AS (SELECT id, cust FROM orders) SELECT a FROM q", "HW112", "SELECT id, cust FROM orders"),
+        ("SELECT * FROM VALUES (1, 2), (3) AS v(a, b)", "HW112", "3"),
         ("SELECT id FROM orders WHERE day > DATE 'soon'", "HW114", "DATE 'soon'"),
         ("SELECT count(*) AS n FROM orders GROUP BY 2", "HW116", "2"),
         ("SELECT NULL AS x", "HW118", "NULL AS x"),
@@ -63,8 +63,7 @@ from tests.sql.shop import answer, refused, view
     ],
 )
 def test_a_mistake(text: str, code: str, underlined: str) -> None:
-    found = refused(text)
-    assert found[:2] in ((code, underlined), (code, text[: text.find(underlined)] + underlined))
+    assert refused(text)[:2] == (code, underlined)
     with pytest.raises(UserError):
         view(text)
 
@@ -72,7 +71,7 @@ def test_a_mistake(text: str, code: str, underlined: str) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "underlined"),
     [
-        ("SELECT DISTINCT id FROM orders", "HW201", "id FROM orders"),
+        ("SELECT DISTINCT id FROM orders", "HW201", "SELECT DISTINCT id FROM orders"),
         ("SELECT id FROM orders ORDER BY id", "HW201", "ORDER BY id"),
         ("SELECT id FROM orders LIMIT 3", "HW201", "LIMIT 3"),
         ("SELECT id FROM orders OFFSET 3", "HW201", "OFFSET 3"),
@@ -81,14 +80,14 @@ def test_a_mistake(text: str, code: str, underlined: str) -> None:
         ("SELECT id FROM orders DISTRIBUTE BY id", "HW201", "DISTRIBUTE BY id"),
         ("SELECT id FROM orders QUALIFY id = 1", "HW201", "QUALIFY id = 1"),
         ("SELECT id FROM orders TABLESAMPLE (10 PERCENT)", "HW201", "10"),
-        ("SELECT * FROM orders PIVOT (sum(qty) FOR cust IN (1, 2))", "HW201", "sum(qty) FOR cust IN (1, 2"),
+        ("SELECT * FROM orders PIVOT (sum(qty) FOR cust IN (1, 2))", "HW201", "sum(qty) FOR cust IN (1, 2)"),
         ("SELECT id FROM orders LATERAL VIEW explode(tags) t AS k, v", "HW201", "explode(tags) t AS k, v"),
         ("SELECT /*+ BROADCAST(orders) */ id FROM orders", "HW201", "id"),
         ("SELECT * EXCEPT (tags) FROM orders", "HW201", "tags"),
         ("SELECT count(*) AS n FROM orders GROUP BY ROLLUP (cust)", "HW201", "cust"),
         ("SELECT count(*) AS n FROM orders GROUP BY cust WITH CUBE", "HW201", "GROUP BY cust WITH CUBE"),
         ("SELECT count(*) AS n FROM orders GROUP BY GROUPING SETS ((cust), ())", "HW201", "(cust), ()"),
-        ("SELECT id FROM orders FOR UPDATE", "HW201", "id FROM orders"),
+        ("SELECT id FROM orders FOR UPDATE", "HW201", "SELECT id FROM orders FOR UPDATE"),
         (
             "SELECT o.id FROM orders o LEFT JOIN customers c ON o.id = c.id",
             "HW202",
@@ -107,21 +106,25 @@ def test_a_mistake(text: str, code: str, underlined: str) -> None:
         ("SELECT count(DISTINCT id) AS m FROM orders", "HW203", "id"),
         ("SELECT sum(id) FILTER (WHERE id > 1) AS m FROM orders", "HW203", "sum(id) FILTER (WHERE id > 1)"),
         ("SELECT sum(INTERVAL 1 DAY) AS m FROM orders", "HW203", "sum(INTERVAL 1 DAY)"),
-        ("SELECT id FROM orders WHERE id IN (SELECT id FROM customers)", "HW204", "id IN (SELECT id FROM customers"),
+        ("SELECT id FROM orders WHERE id IN (SELECT id FROM customers)", "HW204", "id IN (SELECT id FROM customers)"),
         ("SELECT sum(id) OVER (PARTITION BY cust) AS s FROM orders", "HW205", "sum(id) OVER (PARTITION BY cust)"),
         ("SELECT now() AS t FROM orders", "HW206", "now()"),
-        ("SELECT o.id FROM orders o JOIN LATERAL (SELECT 1) x", "HW207", "1"),
+        ("SELECT o.id FROM orders o JOIN LATERAL (SELECT 1) x", "HW207", "(SELECT 1) x"),
         ("SELECT * FROM range(10)", "HW207", "range(10)"),
-        ("SELECT stack(2, 1, 2) AS (a, b)", "HW207", "stack(2, 1, 2) AS (a, b"),
-        ("SELECT id FROM orders UNION SELECT id FROM orders", "HW208", "id FROM orders UNION SELECT id FROM orders"),
-        ("SELECT id FROM orders INTERSECT SELECT 1", "HW208", "id FROM orders INTERSECT SELECT 1"),
-        ("SELECT id FROM orders EXCEPT ALL SELECT 1", "HW208", "id FROM orders EXCEPT ALL SELECT 1"),
+        ("SELECT stack(2, 1, 2) AS (a, b)", "HW207", "stack(2, 1, 2) AS (a, b)"),
+        (
+            "SELECT id FROM orders UNION SELECT id FROM orders",
+            "HW208",
+            "SELECT id FROM orders UNION SELECT id FROM orders",
+        ),
+        ("SELECT id FROM orders INTERSECT SELECT 1", "HW208", "SELECT id FROM orders INTERSECT SELECT 1"),
+        ("SELECT id FROM orders EXCEPT ALL SELECT 1", "HW208", "SELECT id FROM orders EXCEPT ALL SELECT 1"),
         (
             "SELECT id FROM orders UNION ALL BY NAME SELECT 1 AS id",
             "HW208",
-            "id FROM orders UNION ALL BY NAME SELECT 1 AS id",
+            "SELECT id FROM orders UNION ALL BY NAME SELECT 1 AS id",
         ),
-        ("WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a", "HW213", "a AS (SELECT 1"),
+        ("WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a", "HW213", "a AS (SELECT 1)"),
         ("SELECT id FROM (SELECT id FROM orders LIMIT 3) q", "HW201", "LIMIT 3"),
         ("SELECT id FROM orders UNION ALL (SELECT id FROM orders ORDER BY id)", "HW201", "ORDER BY id"),
     ],

@@ -8,10 +8,12 @@ import pytest
 from sqlglot import exp
 
 from headwater import types as t
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, Source
 from headwater.sql import statements as st
-from headwater.sql.dialect import Headwater
+from headwater.sql.dialect import Headwater, new_parser
 from headwater.sql.parse import parse
+from headwater.sql.reading import split_statements
+from headwater.sql.strict import ReadError
 
 
 def one(text: str) -> st.Statement:
@@ -286,6 +288,14 @@ def test_nothing_is_logged_and_nothing_becomes_a_command(caplog: pytest.LogCaptu
             except HeadwaterError:
                 continue
     assert caplog.records == []
+
+
+def test_sqlglots_fallback_for_what_it_does_not_know_is_an_error():
+    source = Source("SELECT 1")
+    parser = new_parser()
+    parser.begin(source, split_statements(source)[0])
+    with pytest.raises(ReadError):
+        parser._parse_command()
 
 
 def test_the_dialect_is_not_needed_by_name():

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from headwater.cli import check, explain, sql, status
+from headwater.cli.background import is_idle
 from headwater.cli.report import debugging, report
 from headwater.errors import HeadwaterError, InternalError
 from headwater.serve.wire import unexpected
@@ -63,6 +64,17 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code and never raises."""
+    code = _guarded(argv)
+    if not is_idle():
+        # A statement was given up and still runs. Nothing is lost: an epoch is committed whole or not at all.
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _guarded(argv: Sequence[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not in UTF-8 is no reason to fail

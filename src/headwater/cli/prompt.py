@@ -13,11 +13,13 @@ from prompt_toolkit.filters import completion_is_selected
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
+from headwater.cli.background import is_idle
 from headwater.cli.complete import Columns, SqlCompleter
 from headwater.cli.render import Writer, table_lines
 from headwater.cli.report import report
 from headwater.cli.split import is_complete
 from headwater.cli.target import Target
+from headwater.database import Database
 from headwater.errors import HeadwaterError, Source
 from headwater.serve.remote import CONNECTION_LOST, UNREACHABLE, RemoteDatabase
 from headwater.serve.wire import unexpected
@@ -79,7 +81,8 @@ class Shell:
                 if not self.handle(text):
                     return 0
         finally:
-            self._database.close()
+            if is_idle():  # else closing would wait for a statement that was given up
+                self._database.close()
 
     def handle(self, text: str) -> bool:
         """Do what was typed; False when it was to leave."""
@@ -96,7 +99,8 @@ class Shell:
             if error.code in (UNREACHABLE, CONNECTION_LOST):
                 self._reopen()
         except KeyboardInterrupt:
-            print("given up", file=sys.stderr)
+            where = "here" if isinstance(self._database, Database) else f"in process {self._database.pid}"
+            print(f"given up; unless it is done, the statement goes on {where}", file=sys.stderr)
         except Exception as error:  # a bug of ours costs a statement, not the session
             report(unexpected(error), self._debug)
         return True

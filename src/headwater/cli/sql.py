@@ -8,17 +8,17 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
+from headwater.cli.background import is_idle, run_in_background
 from headwater.cli.render import FORMATS, Screen, Writer
 from headwater.cli.report import debugging
-from headwater.cli.split import split
+from headwater.cli.split import Piece, split
 from headwater.cli.target import find_target, read_source
+from headwater.database import Database
 from headwater.errors import HeadwaterError, Source, UserError
-
-if TYPE_CHECKING:
-    from headwater.database import Database
-    from headwater.serve.remote import RemoteDatabase
+from headwater.results import Result
+from headwater.serve.remote import RemoteDatabase
 
 _DEFAULT_ROWS = 40
 
@@ -89,9 +89,13 @@ def run(args: argparse.Namespace) -> int:
             from headwater.cli.prompt import Shell
 
             return Shell(target, writer, debugging(args)).run()
-        with contextlib.closing(target.open()) as database:
+        database = target.open()
+        try:
             for source in sources:
                 run_source(database, source, writer)
+        finally:
+            if is_idle():  # else closing would wait for a statement that was given up
+                database.close()
     return 0
 
 
@@ -103,11 +107,17 @@ def run_source(database: Database | RemoteDatabase, source: Source, writer: Writ
     """
     for piece in split(source):
         try:
-            results = database.execute(piece.text, name=source.name)
+            results = _execute(database, piece)
         except HeadwaterError as error:
             raise piece.place(error) from None
         for result in results:
             writer.write(result)
+
+
+def _execute(database: Database | RemoteDatabase, piece: Piece) -> list[Result]:
+    if isinstance(database, RemoteDatabase):  # waits for a socket, which Ctrl-C interrupts
+        return database.execute(piece.text, name=piece.source.name)
+    return run_in_background(lambda: database.execute(piece.text, name=piece.source.name))
 
 
 def _row_count(text: str) -> int:

@@ -80,33 +80,31 @@ def matching(relation: str, fields: t.Schema, alias: str, predicate: Scalar, cha
     return Filter(Scan(relation, alias, fields, Version.NEW if changed else Version.STORED), predicate)
 
 
-def delete_where(relation: str, rows: Filter, emitter: Emitter) -> Fill:
-    """The given rows leave."""
-    names = [_bare(text) for text in rows.column_names]
+def delete_where(relation: str, fields: t.Schema, rows: Filter, emitter: Emitter) -> Fill:
+    """The given rows of a relation with these fields leave."""
     gone = as_column(exp.Neg(this=column(MULTIPLICITY)), MULTIPLICITY)
-    items = [as_column(column(text), bare) for text, bare in zip(rows.column_names, names, strict=True)]
     found = exp.Subquery(this=emitter.net_rows(rows), alias=exp.TableAlias(this=name(_CURRENT)))
-    return _into_delta(relation, exp.Select(expressions=[*items, gone]).from_(found, copy=False))
+    return _into_delta(relation, exp.Select(expressions=[*_old(fields, rows), gone]).from_(found, copy=False))
 
 
-def update_where(relation: str, rows: Filter, values: Mapping[str, Scalar], emitter: Emitter) -> Fill:
+def update_where(relation: str, fields: t.Schema, rows: Filter, values: Mapping[str, Scalar], emitter: Emitter) -> Fill:
     """The given rows leave, and come back with the given values in some columns."""
-    old = [as_column(column(f.name), _bare(f.name)) for f in rows.schema]
     new = [
-        duckdb_scalar(values.get(_bare(f.name), Column(f.name, f.type)), lambda text: column(text)) for f in rows.schema
+        duckdb_scalar(values.get(f.name, Column(text, f.type)), lambda text: column(text))
+        for f, text in zip(fields, rows.column_names, strict=True)
     ]
     found = exp.Table(this=name(_CURRENT))
     gone = as_column(exp.Neg(this=column(MULTIPLICITY)), MULTIPLICITY)
-    leaving = exp.Select(expressions=[*old, gone]).from_(found, copy=False)
+    leaving = exp.Select(expressions=[*_old(fields, rows), gone]).from_(found, copy=False)
     coming = exp.Select(expressions=[*new, column(MULTIPLICITY)]).from_(found.copy(), copy=False)
     change = exp.Union(this=leaving, expression=coming, distinct=False)
     found_rows = emitter.net_rows(rows)
     return _into_delta(relation, change.with_(name(_CURRENT), as_=found_rows, materialized=True, copy=False))
 
 
-def _bare(text: str) -> str:
-    """A scan's column without the alias."""
-    return text.partition(".")[2]
+def _old(fields: t.Schema, rows: Filter) -> list[exp.Expr]:
+    """The columns of a scan under the relation's own names."""
+    return [as_column(column(text), f.name) for f, text in zip(fields, rows.column_names, strict=True)]
 
 
 def duplicate_keys(relation: str, key: t.Schema) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 import io
 import json
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NoReturn
@@ -34,6 +35,9 @@ _BLOCK = 8 << 20
 _ARRAY_ROWS = 50_000
 _BOM = b"\xef\xbb\xbf"
 _ABSENT = object()
+
+# Numbers with an exponent or many digits, which Arrow does not always read exactly as decimals.
+_UNUSUAL_NUMBER = re.compile(rb':[\s"+-]*[0-9.]++(?:[eE]|(?<=[0-9.]{39}))')
 
 # Where a value may be cut off by the end of what has been read so far, the decoder complains near that end.
 _NEAR_END = 64
@@ -95,6 +99,8 @@ def _whole_block(block: bytes, spelling: dict[str, str], target: SomeRows) -> pa
     kinds = [_json_arrow_type(field.type) for field in target.wanted]
     if None in kinds or len(block) >= (1 << 31) - 1:
         return None
+    if any(isinstance(field.type, t.Decimal) for field in target.wanted) and _UNUSUAL_NUMBER.search(block):
+        return None
     names = [spelling.get(fold(field.name), field.name) for field in target.wanted]
     try:
         table = pj.read_json(
@@ -118,8 +124,10 @@ def _whole_block(block: bytes, spelling: dict[str, str], target: SomeRows) -> pa
 def _json_arrow_type(type_: t.Type) -> pa.DataType | None:
     """The Arrow type under which Arrow reads JSON for a column exactly, or None."""
     match type_:
-        case t.Boolean() | t.Integer() | t.Decimal() | t.Float() | t.Double() | t.String():
+        case t.Boolean() | t.Integer() | t.Float() | t.Double() | t.String():
             return arrow_type(type_)
+        case t.Decimal(_, scale):  # narrowed later: Arrow's JSON reader does not count digits before the point
+            return pa.decimal256(t.MAX_PRECISION, scale)
         case t.Date() | t.Timestamp():
             return pa.string()
         case t.Array(element) if isinstance(element, t.Boolean | t.Integer | t.Double | t.String):
@@ -132,6 +140,8 @@ def _typed(column: pa.ChunkedArray, type_: t.Type) -> pa.ChunkedArray:
         return column_of_text(column, type_)
     if isinstance(type_, t.Float) and pc.any(pc.is_inf(column)).as_py():
         raise RefusedError(NOT_JSON, "infinite, or only too large")
+    if isinstance(type_, t.Decimal):
+        column = column.cast(arrow_type(type_))
     return column_of_arrow(column, type_)
 
 

@@ -53,6 +53,7 @@ _FIRST_MOMENT = _FIRST_DAY * _DAY
 _LAST_MOMENT = (_LAST_DAY + 1) * _DAY - 1
 
 _WORD = (1 << 31) - 1
+_WIDE = 76  # digits of Arrow's decimal256: enough to give any DECIMAL any scale
 
 
 def column_of_values(values: Sequence[object], type_: t.Type) -> pa.ChunkedArray:
@@ -60,6 +61,8 @@ def column_of_values(values: Sequence[object], type_: t.Type) -> pa.ChunkedArray
     kinds = _PLAIN_KINDS.get(type(type_))
     if kinds is not None and kinds.issuperset(set(map(type, values))):
         try:
+            if isinstance(type_, t.Decimal) and not _short_decimals(values):
+                raise OverflowError
             column = _chunked(pa.array(values, arrow_type(type_)))
         except (pa.ArrowException, OverflowError, ValueError):
             pass
@@ -96,6 +99,8 @@ def column_of_arrow(column: pa.ChunkedArray, type_: t.Type) -> pa.ChunkedArray:
         return _check_calendar(column, type_)
     if pa.types.is_interval(column.type) and isinstance(type_, t.DayTimeInterval | t.YearMonthInterval):
         return column_of_values(column.to_pylist(), type_)
+    if pa.types.is_decimal256(column.type) and isinstance(type_, t.Decimal):
+        return column_of_values(column.to_pylist(), type_)
     if not _accepts(column.type, type_):
         raise RefusedError(WRONG_TYPE, f"the Arrow type {column.type} is not one that {type_} takes", _cast_hint(type_))
     return _cast(column, type_)
@@ -127,6 +132,16 @@ def in_calendar(column: pa.ChunkedArray, type_: t.Type) -> bool:
         first, last = (_FIRST_DAY, _LAST_DAY) if is_date else (_FIRST_MOMENT, _LAST_MOMENT)
         return low is None or (low >= first and high <= last)
     return all(in_calendar(child, inner) for child, inner in _children(column, type_))
+
+
+def _short_decimals(values: Sequence[object]) -> bool:
+    """Whether no number has more than 38 digits after its point: Arrow reads beyond a table of powers if one has.
+
+    A zero, the point and 38 digits are 40 characters; longer numbers, and those that Python writes with an
+    exponent, go value by value.
+    """
+    texts = list(map(str, values))
+    return max(map(len, texts), default=0) <= 40 and "E" not in "".join(texts)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -231,8 +246,9 @@ def _cast(column: pa.ChunkedArray, type_: t.Type) -> pa.ChunkedArray:
 def _exact_cast(column: pa.ChunkedArray, type_: t.Type) -> pa.ChunkedArray:
     """Arrow's checked cast, mended where it rounds or wraps in silence. Raises ArrowInvalid or RefusedError."""
     target = arrow_type(type_)
-    if isinstance(type_, t.Decimal) and pa.types.is_integer(column.type):
-        return column.cast(pa.decimal128(20, 0)).cast(target)
+    if isinstance(type_, t.Decimal):
+        # To the right scale in 256 bits first: in 128 Arrow wraps around when it adds digits after the point.
+        return column.cast(pa.decimal256(_WIDE, type_.scale)).cast(target)
     if isinstance(type_, t.DayTimeInterval) and pa.types.is_integer(column.type):
         return column.cast(pa.int64()).cast(target)
     if pa.types.is_date(column.type):

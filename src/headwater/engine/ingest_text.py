@@ -136,6 +136,11 @@ def _cast(text: pa.ChunkedArray, type_: t.Type) -> pa.ChunkedArray | None:
         return None
     if isinstance(type_, t.Integer) and pc.any(pc.match_substring(text, "x", ignore_case=True)).as_py():
         return None  # Arrow reads 0x10 as sixteen
+    if isinstance(type_, t.Decimal):
+        longest = pc.max(pc.binary_length(text)).as_py() or 0
+        if longest > t.MAX_PRECISION or pc.any(pc.match_substring(text, "e", ignore_case=True)).as_py():
+            return None  # Arrow wraps around, or reads beyond a table, where the exponent is large
+        return text.cast(pa.decimal256(2 * t.MAX_PRECISION, type_.scale)).cast(arrow_type(type_))
     out = text.cast(arrow_type(type_))
     if t.is_fractional(type_) and pc.any(pc.is_inf(out)).as_py():
         return None  # infinite, or only too large

@@ -179,11 +179,14 @@ class Resolver:
             case DeleteWhere(name, alias, predicate):
                 relation = check_target(self._catalog, name, "delete")
                 rows_found = self._matching(relation, alias, predicate)
-                self._run(relation, changes.delete_where(relation.name, rows_found, self._emitter))
+                self._run(relation, changes.delete_where(relation.name, relation.fields, rows_found, self._emitter))
             case UpdateWhere(name, alias, predicate, values):
                 relation = check_target(self._catalog, name, "update")
                 rows_found = self._matching(relation, alias, predicate)
-                self._run(relation, changes.update_where(relation.name, rows_found, values, self._emitter))
+                self._run(
+                    relation,
+                    changes.update_where(relation.name, relation.fields, rows_found, values, self._emitter),
+                )
                 self._check_nulls(relation)
                 self._check_keys(relation)
             case _:

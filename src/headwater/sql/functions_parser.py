@@ -95,11 +95,11 @@ class SparkExpressions(SparkParser):
         table: bool = False,
         parse_subquery_alias: bool = True,
         parse_set_operation: bool = True,
+        consume_pipe: bool = True,
     ) -> exp.Expr | None:
         start = self._curr
-        return self._place(  # type: ignore[no-any-return]
-            super()._parse_select(nested, table, parse_subquery_alias, parse_set_operation), start
-        )
+        query = super()._parse_select(nested, table, parse_subquery_alias, parse_set_operation, consume_pipe)
+        return self._place(query, start)  # type: ignore[no-any-return]
 
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
         # The one door through which every operand is read: literals, columns, calls, casts, parentheses.

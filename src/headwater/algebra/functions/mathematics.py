@@ -102,7 +102,9 @@ def power(call: Call, a: float, b: float) -> object:
     try:
         return math.pow(a, b)
     except ValueError:
-        return math.inf if a == 0 and not (math.copysign(1, a) < 0 and b % 2 == 1) else -math.inf if a == 0 else math.nan
+        return (
+            math.inf if a == 0 and not (math.copysign(1, a) < 0 and b % 2 == 1) else -math.inf if a == 0 else math.nan
+        )
     except OverflowError:
         return -math.inf if a < 0 and b % 2 == 1 else math.inf
 

@@ -107,16 +107,21 @@ def _divide(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
 
 @emits("%", "mod")
 def _modulo(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
-    match call.type:
-        case t.Integer(bits):
+    kind = call.type
+    match kind:
+        case t.Integer():
             if known(call.args[1]) not in (None, -1):
                 return mod(*relaxed(call, (a, b)))
             # The smallest integer % -1 overflows in DuckDB, and is 0.
-            wider = {8: "SMALLINT", 16: "INTEGER", 32: "BIGINT", 64: "HUGEINT"}[bits]
-            return cast(mod(cast(a, wider), cast(b, wider)), duckdb_type(call.type))
+            return cast(mod(widened(a, kind), widened(b, kind)), duckdb_type(call.type))
         case t.Decimal():
             return cast(mod(a, b), duckdb_type(call.type))
     return guard_zero(call, a, b, mod(a, b))
+
+
+def widened(value: exp.Expr, kind: t.Integer) -> exp.Expr:
+    """An integer in the next wider type."""
+    return cast(value, {8: "SMALLINT", 16: "INTEGER", 32: "BIGINT", 64: "HUGEINT"}[kind.bits])
 
 
 @emits("div")

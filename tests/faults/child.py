@@ -1,0 +1,114 @@
+"""The process that is killed: it opens a warehouse, says what it finds there, and goes on with the story.
+
+`python -m tests.faults.child` reads jobs, one JSON object a line, and forks a process for each: the imports, which take
+longer than most jobs, are done once. What happens is told in JSON lines on standard output, each one flushed before
+anything else is done, so that whatever was told had happened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections import Counter
+
+import headwater as hw
+from headwater.algebra.evaluate import Bag
+from tests.faults.full_disk import meet_a_full_disk
+from tests.faults.process import CHECKPOINT_BYTES, Job, Trap, open_warehouse, tell
+from tests.faults.story import Story, locate
+from tests.faults.writers import write_from_threads
+
+
+def findings(db: hw.Database) -> dict[str, object]:
+    """All that a warehouse holds, as far as it shows."""
+    catalog = db.engine.catalog
+    reader = db.warehouse.reader()
+    tables = reader.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'data'").fetchall()
+    stores = [
+        store
+        for one in catalog
+        if catalog.keeps(one)
+        for store in ([m.name for m in one.program.maps] if one.program else [one.name])
+    ]
+    readable = [one.name for one in catalog if one.kind.value != "stream" or one.retain is not None]
+    epochs = reader.execute("SELECT number, clock, changes FROM hw.epochs ORDER BY number").fetchall()
+    reader.close()
+    return {
+        "epoch": db.status()["epoch"],
+        "catalog": {one.name: one.sql for one in catalog},
+        "stray": sorted({text for (text,) in tables} ^ set(stores)),
+        "epochs": [[number, str(clock), changes] for number, clock, changes in epochs],
+        "contents": {name: show(bag(db, name)) for name in readable},
+        "suspended": [one.name for one in catalog if one.suspended],
+    }
+
+
+def bag(db: hw.Database, relation: str) -> Bag:
+    table = db.query(f"SELECT * FROM {relation}")
+    return Counter(tuple(row.values()) for row in table.to_pylist())
+
+
+def show(rows: Bag) -> list[str]:
+    """A bag as text: the same for equal bags."""
+    return sorted(f"{n} x {', '.join(map(str, row))}" for row, n in rows.items())
+
+
+def carry_on(job: Job) -> None:
+    """Open, report, and take step after step."""
+    trap = Trap(job)
+    trap.set()
+    tell("opening", pid=os.getpid())
+    db = open_warehouse(job.folder)
+    trap.doing = "REPORT"
+    tell("recovered", **findings(db))
+    story = locate(job.seed, db.engine.epoch, {one.name: one.sql for one in db.engine.catalog})
+    assert story is not None, "the story has no such state"
+    db.warehouse.reader().execute(f"SET GLOBAL checkpoint_threshold = '{CHECKPOINT_BYTES}B'")
+    taken = 0
+    while job.steps is None or taken < job.steps:
+        take_step(db, story, trap)
+        taken += 1
+    trap.doing = "CLOSE"
+    db.close()
+    tell("closed")
+
+
+def take_step(db: hw.Database, story: Story, trap: Trap) -> None:
+    step = story.next_step()
+    trap.doing = step.sql or "EPOCH"
+    step.carry_out(db)
+    trap.doing = "TELL"
+    tell("done", position=story.position, epoch=story.epoch)
+
+
+SCENARIOS = {"story": carry_on, "writers": write_from_threads, "full disk": meet_a_full_disk}
+
+
+def run(job: Job) -> None:
+    """A whole child: never returns."""
+    status = 1
+    try:
+        SCENARIOS[job.scenario](job)
+        status = 0
+    except BaseException:
+        tell("failed", error=traceback.format_exc())
+    finally:
+        os._exit(status)
+
+
+def serve() -> None:
+    """Fork a child for each job that comes in, and tell how it ended."""
+    for line in sys.stdin:
+        job = Job(**json.loads(line))
+        child = os.fork()
+        if not child:
+            run(job)
+        _, status = os.waitpid(child, 0)
+        os.write(sys.stdout.fileno(), b"\n")  # the killed child may have left half a line
+        tell("ended", code=os.waitstatus_to_exitcode(status))
+
+
+if __name__ == "__main__":
+    serve()

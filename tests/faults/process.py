@@ -1,0 +1,99 @@
+"""What every child has: a job, a voice, a trap that kills it, and a warehouse with its background work at full speed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import headwater as hw
+from headwater import database
+from headwater.engine import consolidate, faults
+from headwater.engine.consolidate import Consolidator
+from tests.faults.story import moment
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a child does, and when it kills itself.
+
+    Attributes:
+        folder: the warehouse.
+        seed: of the story.
+        steps: after how many steps it closes the warehouse and ends by itself; none: never.
+        point: the fault point at which it dies; empty: it does not.
+        nth: at which time of reaching that point.
+        during: counts only while this is done: the beginning of a statement's text, `EPOCH` or `OPEN`; empty: always.
+        scenario: `story`, or one of the smaller ones.
+    """
+
+    folder: str
+    seed: int = 0
+    steps: int | None = None
+    point: str = ""
+    nth: int = 1
+    during: str = ""
+    scenario: str = "story"
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+#: Stands for a fault point before every call of the engine's `execute`, from whichever thread.
+ANY_STATEMENT = "any statement"
+#: DuckDB writes its log into the file when it has grown by this much: often enough for kills to fall into it.
+CHECKPOINT_BYTES = 60_000
+
+
+def tell(event: str, **facts: object) -> None:
+    """One event in one write, so that threads and a kill cannot break it up."""
+    os.write(sys.stdout.fileno(), (json.dumps({"event": event, **facts}) + "\n").encode())
+
+
+class Trap:
+    """Kills the process at the n-th time of reaching a point while something certain is being done."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._left = job.nth
+        self._lock = threading.Lock()
+        self.doing = "OPEN"
+
+    def reach(self, point: str) -> None:
+        if point != self._job.point or not self.doing.startswith(self._job.during):
+            return
+        with self._lock:
+            self._left -= 1
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def set(self) -> None:
+        if self._job.point == ANY_STATEMENT:
+            threading.setprofile(self._profile)
+            sys.setprofile(self._profile)
+        elif self._job.point:
+            assert self._job.point in faults.POINTS, self._job.point
+            faults.hook = self.reach
+
+    def _profile(self, _frame: object, event: str, called: Any) -> None:
+        if event == "c_call" and called.__name__ == "execute":
+            self.reach(ANY_STATEMENT)
+
+
+def open_warehouse(folder: str) -> hw.Database:
+    """Open it with consolidation and checkpoints at work all the time, and the story's clock."""
+    opened: list[hw.Database] = []
+    consolidate.LOOK_SHARE = 0.0
+    consolidate.DEAD_SHARE = 0.01
+    eager = partial(Consolidator, look_rows=6)
+    with mock.patch.object(database, "Consolidator", eager):
+        db = hw.connect(folder, clock=lambda: moment(opened[0].engine.epoch + 1))
+    assert isinstance(db, hw.Database)
+    opened.append(db)
+    return db
