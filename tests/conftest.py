@@ -8,6 +8,16 @@ from typing import Any
 import pytest
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="rewrite the expected halves of fixture and golden files")
+
+
+@pytest.fixture
+def update(request: pytest.FixtureRequest) -> bool:
+    """Whether to write what came out instead of comparing it."""
+    return bool(request.config.getoption("--update"))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A local Spark in ANSI mode and UTC, started once; its answers are the ones Headwater has to give."""

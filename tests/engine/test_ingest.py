@@ -494,7 +494,7 @@ def test_arrow_columns_that_are_refused(array: pa.Array, type_: t.Type, code: st
     assert said in error.message
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_decimals_are_exact_or_refused_on_every_road(seed: int, tmp_path: Path) -> None:
     """Arrow's own decimal casts wrap around in places: 999999999999999999999999999999 as DECIMAL(38,22) is one."""
     rng = random.Random(seed)
@@ -527,14 +527,12 @@ def test_decimals_are_exact_or_refused_on_every_road(seed: int, tmp_path: Path) 
         if exponent == 0 and abs(digits) < 2**63:
             roads.append(lambda d=digits, f=fields: rows_to_arrow(pa.table({"v": [d]}), f, relation="r"))
         for road in roads:
-            try:
-                found = road().column("v")[0].as_py()
-            except UserError as error:
-                assert error.code in ("HW325", "HW326")
-                assert not fits
+            if fits:
+                assert road().column("v")[0].as_py() == number
             else:
-                assert fits
-                assert found == number
+                with pytest.raises(UserError) as caught:
+                    road()
+                assert caught.value.code in ("HW325", "HW326")
 
 
 def test_invalid_utf8_and_too_long_decimals_hidden_in_arrow_data() -> None:

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_GRACE_SECONDS = 0.5
-_abandoned: list[threading.Thread] = []
+#: For each statement that was given up, whether it has ended since.
+_abandoned: list[threading.Event] = []
 
 
 def run_in_background(work: Callable[[], T]) -> T:
@@ -25,20 +25,22 @@ def run_in_background(work: Callable[[], T]) -> T:
     """
     answers: list[T] = []
     errors: list[BaseException] = []
+    # Not Thread.join: interrupted by Ctrl-C, it takes the thread for ended.
+    ended = threading.Event()
 
     def target() -> None:
         try:
             answers.append(work())
         except BaseException as error:
             errors.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=target, name="headwater-statement", daemon=True)
-    thread.start()
+    threading.Thread(target=target, name="headwater-statement", daemon=True).start()
     try:
-        thread.join()
+        ended.wait()
     except KeyboardInterrupt:
-        thread.join(_GRACE_SECONDS)
-        _abandoned.append(thread)
+        _abandoned.append(ended)
         raise
     if errors:
         raise errors[0]
@@ -47,5 +49,4 @@ def run_in_background(work: Callable[[], T]) -> T:
 
 def is_idle() -> bool:
     """Whether no statement that was given up still runs."""
-    _abandoned[:] = [thread for thread in _abandoned if thread.is_alive()]
-    return not _abandoned
+    return all(ended.is_set() for ended in _abandoned)

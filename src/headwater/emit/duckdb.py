@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from headwater import types as t
+from headwater.algebra.functions import may_raise
 from headwater.algebra.nodes import (
     COUNT,
     Filter,
@@ -28,7 +29,7 @@ from headwater.algebra.nodes import (
     Version,
     total_type,
 )
-from headwater.algebra.scalars import TRUE, Column, Scalar, conjuncts
+from headwater.algebra.scalars import TRUE, Call, Column, Scalar, conjuncts
 from headwater.emit.layout import (
     EPOCH,
     MULTIPLICITY,
@@ -59,6 +60,23 @@ class _Flat:
 
     def scalar(self, scalar: Scalar) -> exp.Expr:
         return duckdb_scalar(scalar, lambda text: self.columns[text].copy())
+
+    def require(self, predicate: Scalar) -> None:
+        """Keep only rows for which a predicate is TRUE.
+
+        DuckDB evaluates conditions in an order of its own. One that may raise (`a / b > 1`) must not see a row that
+        another (`b <> 0`) excludes, so it is put behind the others in a CASE, which DuckDB evaluates lazily. An
+        equality is left as it is: as the condition of a hash join it is worth more than the guard.
+        """
+        parts = conjuncts(predicate)
+        safe = [part for part in parts if _is_equality(part) or not may_raise(part)]
+        self.where += [self.scalar(part) for part in safe]
+        for part in parts:
+            if part not in safe:
+                value = self.scalar(part)
+                guard = exp.and_(*(one.copy() for one in self.where)) if self.where else None
+                lazily = exp.Case(ifs=[exp.If(this=guard, true=value)], default=exp.false()) if guard else value
+                self.where.append(lazily)
 
     @property
     def multiplicity(self) -> exp.Expr:
@@ -151,7 +169,7 @@ class Emitter:
         flat = _Flat([source], [], dict(columns), [])
         if node.sums.keys:
             flat.where.append(exp.GT(this=columns[COUNT].copy(), expression=number(0)))
-        flat.where += [flat.scalar(part) for part in conjuncts(node.having)]
+        flat.require(node.having)
         items: list[exp.Expr] = [as_column(flat.scalar(s), text) for text, s in node.outputs]
         return flat.select([*items, as_column(bigint(number(1)), MULTIPLICITY)])
 
@@ -168,7 +186,7 @@ class Emitter:
                 return self._scan(node)
             case Filter(input=source, predicate=predicate):
                 flat = self._flatten(source)
-                flat.where += [flat.scalar(part) for part in conjuncts(predicate)]
+                flat.require(predicate)
                 return flat
             case Project(input=source, columns=columns):
                 flat = self._flatten(source)
@@ -179,7 +197,7 @@ class Emitter:
             case Join(left=left, right=right, condition=condition):
                 a, b = self._flatten(left), self._flatten(right)
                 joined = _Flat(a.sources + b.sources, a.where + b.where, a.columns | b.columns, a.counts + b.counts)
-                joined.where += [joined.scalar(part) for part in conjuncts(condition)]
+                joined.require(condition)
                 return joined
             case Negate(input=source):
                 flat = self._flatten(source)
@@ -259,6 +277,11 @@ def _repeats_work(flat: _Flat, columns: tuple[Named, ...]) -> bool:
         n > 1 and not isinstance(flat.columns[text], exp.Column) and _size(flat.columns[text]) * n > _INLINE_LIMIT
         for text, n in uses.items()
     )
+
+
+def _is_equality(part: Scalar) -> bool:
+    """Whether a condition compares columns with columns, as a join does."""
+    return isinstance(part, Call) and part.function == "=" and all(arg.columns for arg in part.args)
 
 
 def _size(tree: exp.Expr) -> int:

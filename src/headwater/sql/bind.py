@@ -294,7 +294,9 @@ def _add(self: Binder, node: exp.Add) -> Scalar:
 def _binary(self: Binder, node: exp.Binary) -> Scalar:
     self.place.only(node, ("this", "expression", "typed", "safe"), "HW209")
     check_precedence(node, self.place)
-    return self.call(_BINARY[type(node)], node, self.bind(node.this), self.bind(node.expression))
+    function = _BINARY[type(node)]
+    left, right = self.bind(node.this), self.bind(node.expression)
+    return self.call(function, node, left, right, shown=_SIGNS.get(function))
 
 
 def _connector(self: Binder, node: exp.Connector) -> Scalar:
@@ -394,7 +396,7 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.Mod: "%",
     exp.IntDiv: "div",
-    exp.DPipe: "||",
+    exp.DPipe: "concat",
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.LT: "<",
@@ -405,9 +407,10 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseAnd: "&",
     exp.BitwiseOr: "|",
     exp.BitwiseXor: "^",
-    exp.BitwiseLeftShift: "<<",
-    exp.BitwiseRightShift: ">>",
+    exp.BitwiseLeftShift: "shiftleft",
+    exp.BitwiseRightShift: "shiftright",
 }
+_SIGNS = {"concat": "||", "shiftleft": "<<", "shiftright": ">>"}
 _PATTERNS: dict[type[exp.Expr], str] = {exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"}
 
 _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Scalar]] = {

@@ -15,6 +15,7 @@ from headwater.sql.function_names import (
     GENERATORS,
     NOT_CALLABLE,
     NOT_DETERMINISTIC,
+    OPERATORS,
     OTHER_AGGREGATES,
     TYPE_NAMES,
     UNIT_FIRST,
@@ -58,7 +59,7 @@ def bind_call(binder: Binder, node: exp.Anonymous) -> Scalar:
         name = "date_part"
     if not _is_callable(name):
         raise _unknown(binder, node, name)
-    return binder.call(name, node, *args)
+    return binder.call(OPERATORS.get(name, name), node, *args, shown=name.upper())
 
 
 def _argument(binder: Binder, name: str, arg: exp.Expr, position: int, call: exp.Anonymous) -> Scalar:

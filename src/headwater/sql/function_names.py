@@ -38,6 +38,9 @@ NOT_DETERMINISTIC = _words(
 #: Functions of the algebra that have syntax of their own and cannot be called by name.
 NOT_CALLABLE = frozenset({"and", "case", "in", "negate", "not", "or"})
 
+#: Other names of functions that have an operator; one name each, so that equal expressions are equal.
+OPERATORS = {"isnull": "is null", "isnotnull": "is not null", "mod": "%", "negative": "negate", "iff": "if"}
+
 #: `int(x)` is CAST(x AS INT).
 TYPE_NAMES = _words("bigint binary boolean date decimal double float int smallint string timestamp tinyint")
 
