@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot import exp
 
 from headwater import reports
@@ -16,8 +18,8 @@ from headwater.engine.arrow_types import to_storage
 from headwater.engine.files import read_file
 from headwater.engine.operations import (
     DeleteWhere,
+    InsertChunks,
     InsertQuery,
-    InsertRows,
     UpdateWhere,
     check_target,
 )
@@ -278,19 +280,19 @@ def _assignments(statement: s.Update, target: Relation, alias: str, info: Relati
 def _copy(db: Database, statement: s.Copy) -> Result:
     target = _target(db, statement.target, "insert")
     fields = _named_fields(target, statement.columns)
-    total, last = 0, None
     columns = tuple(f.name for f in fields) if statement.columns else None
-    try:
+
+    def chunks() -> Iterator[pa.Table]:
         for rows in read_file(
             statement.path, statement.format, statement.options, target.fields, relation=target.name, columns=columns
         ):
-            last = db.submit([InsertRows(target.name, to_storage(rows, target.fields))])
-            total += rows.num_rows
+            yield to_storage(rows, target.fields)
+
+    try:
+        epoch = db.submit([InsertChunks(target.name, chunks)])
     except HeadwaterError as error:
-        if total and error.hint is None:
-            error.hint = f"{count_of(total)} before this were copied in earlier epochs"
         raise error.at(statement.path_span, statement.source) from error.__cause__
-    return _changed("COPY", "copied", target, total, last.number if last else None)
+    return _changed("COPY", "copied", target, epoch.changes.get(target.name, 0), epoch.number)
 
 
 def _target(db: Database, name: s.Name, operation: str) -> Relation:

@@ -112,6 +112,11 @@ CASES: list[tuple[Callable[[Node], Node], str, str]] = [
         "present[n := #count; #count > 100L](sum[; ](r as r))",
     ),
     (
+        pushdown_predicates,
+        "filter[false](present[n := #count](sum[; ](r as r)))",
+        "present[n := #count; false](sum[; ](r as r))",
+    ),
+    (
         evaluate_values,
         "project[y := x + 1](values[x INT]((1), (1)))",
         "values[y INT]((2), (2))",

@@ -54,43 +54,61 @@ def test_every_command_is_listed_first():
     assert "`headwater --version`" in text
 
 
-def blocks(page: Path) -> list[tuple[str, str]]:
-    """The commands of a page's console blocks, each with the output shown below it."""
+STEP = re.compile(
+    r"\bWrite `(?P<file>[^`]+)`[^\n]*:\n\n```\w+\n(?P<text>.*?)^```$|^```console\n(?P<console>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def commands(console: str) -> list[tuple[str, str]]:
+    """The commands of a console block, each with the output shown below it; `> ` continues a command."""
     out = []
-    for block in re.findall(r"^```console\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            lines = part.split("\n")
-            ends = 1
-            while lines[ends - 1].endswith("\\") or (ends < len(lines) and lines[ends].startswith("> ")):
-                ends += 1
-            command = "\n".join([lines[0], *(line.removeprefix("> ") for line in lines[1:ends])])
-            out.append((command, "\n".join(lines[ends:])))
+    for part in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
+        command, *lines = part.split("\n")
+        while lines[0].startswith("> "):
+            command += "\n" + lines.pop(0).removeprefix("> ")
+        out.append((command, "\n".join(lines)))
     return out
 
 
+def pattern(expected: str) -> str:
+    """What the output must match: three dots stand for any lines, or at the end of a line for the rest of it."""
+    out = []
+    for line in expected.splitlines():
+        rest = line.endswith("...")
+        out.append(r"(?:.*\n)*?" if line == "..." else re.escape(line.removesuffix("...")) + (".*\n" if rest else "\n"))
+    return "".join(out)
+
+
 def test_the_quickstart_runs_as_printed(folder):
-    bin_folder = folder / "bin"
-    bin_folder.mkdir()
-    headwater = bin_folder / "headwater"
+    programs, place = folder / "bin", folder / "home"
+    programs.mkdir()
+    place.mkdir()
+    headwater = programs / "headwater"
     headwater.write_text(f'#!/bin/sh\nexec {sys.executable} -m headwater.cli.main "$@"\n', encoding="utf-8")
     headwater.chmod(0o755)
-    (bin_folder / "python").symlink_to(sys.executable)
-    place = folder / "home"
-    place.mkdir()
-    env = environment(PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
-    steps = blocks(DOCS / "quickstart.md")
-    assert len(steps) > 10
-    for command, expected in steps:
-        done = subprocess.run(
-            # One shell a command: the page changes its folder once, which has to last.
-            ["bash", "-c", f"{command}\npwd > {folder}/pwd"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=place,
-            env=env,
-            timeout=60,
-        )
-        assert done.stdout == expected, command
-        place = Path((folder / "pwd").read_text().strip())
+    python = programs / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    env = environment(PATH=f"{programs}{os.pathsep}{os.environ['PATH']}")
+    ran = 0
+    for step in STEP.finditer((DOCS / "quickstart.md").read_text(encoding="utf-8")):
+        if step["file"]:
+            (place / step["file"]).write_text(step["text"], encoding="utf-8")
+            continue
+        for command, expected in commands(step["console"]):
+            done = subprocess.run(
+                # A shell for each command; what lasts is the folder that it ends in.
+                ["bash", "-c", f"{command}\npwd > {folder}/pwd"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                cwd=place,
+                env=env,
+                timeout=60,
+            )
+            assert re.fullmatch(pattern(expected), done.stdout), f"$ {command}\n{done.stdout}"
+            place = Path((folder / "pwd").read_text().strip())
+            ran += 1
+    assert ran > 10

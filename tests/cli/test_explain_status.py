@@ -43,6 +43,7 @@ def test_status_for_people(shop):
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     assert "warehouse shop" in lines
     assert "epoch 1" in lines
+    assert "NULL" not in done.out
     assert any(line.startswith("orders | table | 2") for line in lines)
     assert any(line.startswith("busy | view | 1") and "current" in line for line in lines)
 

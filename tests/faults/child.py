@@ -16,7 +16,7 @@ from collections import Counter
 import headwater as hw
 from headwater.algebra.evaluate import Bag
 from tests.faults.full_disk import meet_a_full_disk
-from tests.faults.process import CHECKPOINT_BYTES, Job, Trap, open_warehouse, tell
+from tests.faults.process import CHECKPOINT_BYTES, Job, Trap, open_warehouse, show, tell
 from tests.faults.story import Story, locate
 from tests.faults.writers import write_from_threads
 
@@ -48,11 +48,6 @@ def findings(db: hw.Database) -> dict[str, object]:
 def bag(db: hw.Database, relation: str) -> Bag:
     table = db.query(f"SELECT * FROM {relation}")
     return Counter(tuple(row.values()) for row in table.to_pylist())
-
-
-def show(rows: Bag) -> list[str]:
-    """A bag as text: the same for equal bags."""
-    return sorted(f"{n} x {', '.join(map(str, row))}" for row, n in rows.items())
 
 
 def carry_on(job: Job) -> None:

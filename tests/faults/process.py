@@ -12,8 +12,11 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
+import duckdb
+
 import headwater as hw
 from headwater import database
+from headwater.algebra.evaluate import Bag
 from headwater.engine import consolidate, faults
 from headwater.engine.consolidate import Consolidator
 from tests.faults.story import moment
@@ -75,15 +78,16 @@ class Trap:
 
     def set(self) -> None:
         if self._job.point == ANY_STATEMENT:
-            threading.setprofile(self._profile)
-            sys.setprofile(self._profile)
+            execute = duckdb.DuckDBPyConnection.execute
+
+            def reach_and_execute(connection: duckdb.DuckDBPyConnection, *args: Any, **named: Any) -> Any:
+                self.reach(ANY_STATEMENT)
+                return execute(connection, *args, **named)
+
+            mock.patch.object(duckdb.DuckDBPyConnection, "execute", reach_and_execute).start()
         elif self._job.point:
             assert self._job.point in faults.POINTS, self._job.point
             faults.hook = self.reach
-
-    def _profile(self, _frame: object, event: str, called: Any) -> None:
-        if event == "c_call" and called.__name__ == "execute":
-            self.reach(ANY_STATEMENT)
 
 
 def open_warehouse(folder: str) -> hw.Database:
@@ -97,3 +101,8 @@ def open_warehouse(folder: str) -> hw.Database:
     assert isinstance(db, hw.Database)
     opened.append(db)
     return db
+
+
+def show(rows: Bag) -> list[str]:
+    """A bag as text: the same for equal bags."""
+    return sorted(f"{n} x {', '.join(map(str, row))}" for row, n in rows.items())

@@ -103,8 +103,8 @@ class Story:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.position = 0
-        #: `changes` of each epoch, the first epoch's first.
-        self.epochs: list[int] = []
+        #: `changes` of each epoch, the first epoch's first; None where the statement may count equal rows as one.
+        self.epochs: list[int | None] = []
         #: The statement that made each relation.
         self.catalog: dict[str, str] = {}
         self.bags: dict[str, Bag] = {}
@@ -202,7 +202,7 @@ class Story:
             del orders[row]
         for (customer, _, amount), n in touched.items():
             orders[(customer, item, None if amount is None else 9 - int(str(amount)))] += n
-        self.epochs.append(2 * sum(touched.values()))
+        self.epochs.append(None)
         return Step(f"UPDATE orders SET amount = 9 - amount WHERE item = '{item}'")
 
     def _delete_orders(self, rng: random.Random) -> Step:
@@ -210,7 +210,7 @@ class Story:
         touched = {row: n for row, n in self.bags["orders"].items() if row[0] == customer}
         for row in touched:
             del self.bags["orders"][row]
-        self.epochs.append(sum(touched.values()))
+        self.epochs.append(None)
         return Step(f"DELETE FROM orders WHERE customer = {customer}")
 
     def _commit(self, *changes: Change) -> Step:
@@ -253,8 +253,12 @@ class Story:
                 views[name] = evaluate(_algebra(sql), read)
         return out | views
 
-    def epoch_rows(self) -> list[tuple[int, dt.datetime, int]]:
-        """The table of epochs: number, clock and changes."""
+    def suspended(self) -> list[str]:
+        """Views that have stopped."""
+        return [] if self._frozen_level is None else ["level"]
+
+    def epoch_rows(self) -> list[tuple[int, dt.datetime, int | None]]:
+        """The table of epochs: number, clock and changes, where these are known."""
         return [(number, moment(number), changes) for number, changes in enumerate(self.epochs, 1)]
 
 

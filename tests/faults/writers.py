@@ -23,7 +23,9 @@ def write_from_threads(job: Job) -> None:
     tell("opening", pid=os.getpid())
     db = open_warehouse(job.folder)
     db.execute(SETUP)
-    written = {i: sorted(row["n"] for row in read(db, f"SELECT n FROM rows WHERE writer = {i}")) for i in range(THREADS)}
+    written = {
+        i: sorted(row["n"] for row in read(db, f"SELECT n FROM rows WHERE writer = {i}")) for i in range(THREADS)
+    }
     counts = sorted(tuple(row.values()) for row in read(db, "SELECT * FROM counts"))
     epochs = db.warehouse.reader().execute("SELECT number FROM hw.epochs ORDER BY number").fetchall()
     tell("recovered", written=written, counts=counts, epochs=[number for (number,) in epochs])

@@ -85,4 +85,4 @@ def test_a_literal_has_sparks_type_and_value(text: str, value: object, kind: t.T
 )
 def test_a_literal_that_cannot_be_is_a_mistake(text: str, underlined: str) -> None:
     code, place, _ = refused(text, scalar)
-    assert (code, place) == ("HW114", underlined)
+    assert (code, place) == ("HW129", underlined)

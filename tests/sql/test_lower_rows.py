@@ -39,7 +39,7 @@ def test_equal_rows_are_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "underlined", "message"),
     [
-        ("VALUES (1)", "HW112", "VALUES (1)", "INSERT gives 1 column, the target has 2 columns: a, b"),
+        ("VALUES (1)", "HW128", "VALUES (1)", "INSERT gives 1 column, the target has 2 columns: a, b"),
         ("VALUES ('1', 2)", "HW113", "'1'", "column a is BIGINT and cannot take STRING"),
         ("VALUES (1, true)", "HW113", "true", "column b is DECIMAL(5,1) and cannot take BOOLEAN"),
         ("SELECT id, note FROM orders", "HW113", "note", "column b is DECIMAL(5,1) and cannot take STRING"),

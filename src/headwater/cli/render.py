@@ -83,13 +83,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def table_lines(table: pa.Table, screen: Screen | None = None) -> Iterator[str]:
+def table_lines(table: pa.Table, screen: Screen | None = None, null: str = "NULL") -> Iterator[str]:
     """A table for people: aligned, numbers to the right."""
     screen = screen or Screen()
     shown = table if screen.rows is None else table.slice(0, screen.rows)
     kinds = [field.type for field in table.schema]
     right = [values.is_number(kind) for kind in kinds]
-    rows = [[_cell(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in _rows(shown)]
+    rows = [
+        [null if value is None else _cell(value, kind) for value, kind in zip(row, kinds, strict=True)]
+        for row in _rows(shown)
+    ]
     names = [_printable(name) for name in table.column_names]
     widths = [max([width(name), *(width(row[i]) for row in rows)]) for i, name in enumerate(names)]
     if screen.width is not None:
@@ -161,7 +164,7 @@ def _rows(table: pa.Table) -> Iterator[Sequence[object]]:
 
 
 def _cell(value: object, kind: pa.DataType) -> str:
-    return "NULL" if value is None else _printable(values.text(value, kind))
+    return _printable(values.text(value, kind))
 
 
 def _printable(text: str) -> str:

@@ -62,7 +62,7 @@ def status_lines(status: Mapping[str, Any]) -> Iterator[str]:
     for key, rows in tables.items():
         yield ""
         if rows:
-            yield from table_lines(_table(rows))
+            yield from table_lines(_table(rows), null="")
         else:
             yield f"no {key}"
 

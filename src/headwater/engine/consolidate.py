@@ -20,9 +20,10 @@ from sqlglot import exp
 from headwater.emit.layout import EPOCH, MULTIPLICITY, as_column, bigint, column, name, number, sql, store_table, total
 from headwater.emit.maintain import stored_columns
 from headwater.engine import faults
+from headwater.engine.definitions import first_epoch_seen
 from headwater.engine.engine import Engine
 from headwater.errors import HeadwaterError
-from headwater.store.catalog import Kind, Relation
+from headwater.store.catalog import RETAIN_ALL, Kind, Relation
 
 log = logging.getLogger("headwater")
 
@@ -84,6 +85,7 @@ class Consolidator:
         engine.appended[store] = 0
         columns = store_columns(engine, store)
         if columns is None:
+            trim(engine, store)
             return
         reader = engine.warehouse.reader()
         try:
@@ -100,7 +102,10 @@ class Consolidator:
 
 
 def store_columns(engine: Engine, store: str) -> list[str] | None:
-    """Columns of a store that may be rewritten; None for streams, whose rows keep the epoch they came in."""
+    """Columns of a store that may be rewritten; None for streams, whose rows keep the epoch they came in.
+
+    Nothing in a stream is ever retracted, so there is nothing to gain from rewriting it: it is trimmed instead.
+    """
     for relation in engine.catalog:
         if relation.program is not None:
             for one in relation.program.maps:
@@ -134,6 +139,21 @@ def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, c
     faults.reach("consolidation committed")
     left = engine.connection.cursor().execute(f"SELECT count(*) FROM {old}").fetchone()
     return int(left[0]) if left else 0
+
+
+def trim(engine: Engine, stream: str) -> None:
+    """Delete rows of a stream that are past its RETAIN and that no view looks back to."""
+    with engine.lock:
+        relation = engine.catalog.find(stream)
+        if relation is None or relation.kind is not Kind.STREAM or relation.retain in (None, RETAIN_ALL):
+            return
+        back = [one.program.looks_back_to(relation.name) for one in engine.catalog if one.program]
+        limit = min([first_epoch_seen(engine, relation), *(epoch for epoch in back if epoch is not None)])
+        if limit > 0:
+            with engine.transaction():
+                engine.connection.execute(
+                    f'DELETE FROM {sql(store_table(relation.name))} WHERE "{EPOCH}" <= {int(limit)}'
+                )
 
 
 def _owner(engine: Engine, store: str) -> Relation | None:

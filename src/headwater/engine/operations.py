@@ -5,7 +5,7 @@ Operations apply in order, each on what the ones before it left. Any that breaks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -36,6 +36,16 @@ class InsertRows(Operation):
     """Rows to add, in the relation's exact schema."""
 
     rows: pa.Table
+
+
+@dataclass(frozen=True)
+class InsertChunks(Operation):
+    """Rows to add that come piece by piece, as from a file larger than memory.
+
+    `chunks` begins anew at each call: an epoch that is run again without a suspended view reads them again.
+    """
+
+    chunks: Callable[[], Iterable[pa.Table]]
 
 
 @dataclass(frozen=True)
@@ -154,6 +164,13 @@ class Resolver:
                 relation = check_target(self._catalog, name, "insert")
                 self._add(relation, self._register(rows), 1)
                 self._check_keys(relation)
+            case InsertChunks(name, chunks):
+                relation = check_target(self._catalog, name, "insert")
+                for rows in chunks():
+                    source = self._register(rows)
+                    self._add(relation, source, 1)
+                    self._forget(source)
+                self._check_keys(relation)
             case InsertQuery(name, node):
                 relation = check_target(self._catalog, name, "insert")
                 self._run(relation, changes.insert_query(relation.name, node, self._emitter))
@@ -194,10 +211,14 @@ class Resolver:
 
     def release(self) -> None:
         """Forget the batches. Small ones stay until the next epoch takes their names, which is cheaper."""
-        for source, rows in self._batches.items():
+        for source, rows in list(self._batches.items()):
             if rows > KEEP_ROWS:
-                self._connection.unregister(source)
+                self._forget(source)
         self._batches.clear()
+
+    def _forget(self, source: str) -> None:
+        self._connection.unregister(source)
+        del self._batches[source]
 
     def _emit(self, emit: Callable[..., T], *args: object) -> T:
         """An emitted statement, from the cache if it was emitted before."""
@@ -239,6 +260,8 @@ class Resolver:
     def _check_keys(self, relation: Relation) -> None:
         if not relation.key:
             return
+        if not self._changed(relation):  # nothing came at all
+            return
         found = self._first(self._emit(changes.duplicate_keys, relation.name, relation.key_fields))
         if found is not None:
             raise UserError(
@@ -274,7 +297,7 @@ class Resolver:
         flags = self._first(changes.null_in(relation.name, required)) or ()
         for text, found in zip(required, flags, strict=False):
             if found:
-                raise UserError("HW307", f"{relation.name}.{text} cannot be NULL", hint=_NOTHING_DONE)
+                raise UserError("HW327", f"{relation.name}.{text} cannot be NULL", hint=_NOTHING_DONE)
 
 
 _NOTHING_DONE = "the whole epoch was refused; nothing changed"

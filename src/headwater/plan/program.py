@@ -88,6 +88,13 @@ class Program:
         """Relations whose contents, not only changes, a statement reads: these must be kept."""
         return frozenset(scan.relation for scan in self._scans() if scan.version is not Version.DELTA)
 
+    def looks_back_to(self, relation: str) -> int | None:
+        """The epoch after which it may read a relation's rows again, or None if it never looks back."""
+        seen = [
+            scan.since for scan in self._scans() if scan.relation == relation and scan.version is not Version.DELTA
+        ]
+        return min(seen, default=None)
+
     def _scans(self) -> Iterator[Scan]:
         for statement in self.statements:
             tree = statement.term if isinstance(statement, Add) else self.map(statement.target).definition

@@ -42,7 +42,7 @@ def assign_rows(node: Node, target: t.Schema, query: exp.Expr, place: Place) -> 
     """The node's columns, by position, under the names and in the types of the target."""
     if len(node.schema) != len(target):
         raise place.mistake(
-            "HW112",
+            "HW128",
             f"INSERT gives {_columns(len(node.schema))}, the target has {_columns(len(target))}: "
             + ", ".join(field.name for field in target),
             query,

@@ -75,7 +75,7 @@ class Binder:
         bound = self.bind(node)
         if bound.type != t.BOOLEAN:
             raise self.place.mistake(
-                "HW106", f"{self.clause} needs a condition, and this is {bound.type}", node, "compare it with something"
+                "HW112", f"{self.clause} needs a condition, and this is {bound.type}", node, "compare it with something"
             )
         return bound
 
@@ -103,7 +103,7 @@ class Binder:
         try:
             signature = resolve(function, args)
         except ValueError as error:
-            raise self.place.mistake("HW105", f"{shown}: {error}", node) from None
+            raise self.place.mistake("HW122", f"{shown}: {error}", node) from None
         return Call(
             function, tuple(self.convert(arg, to, node) for arg, to in zip(args, signature.params, strict=True))
         )
@@ -115,7 +115,7 @@ class Binder:
             if to == t.STRING and arg.type != t.STRING:  # Spark writes every type as text
                 hint = "convert it to DECIMAL first" if t.is_fractional(arg.type) else None
                 raise self.place.unsupported("HW214", f"{message} yet", node, hint)
-            raise self.place.mistake("HW115", message, node)
+            raise self.place.mistake("HW130", message, node)
         if safe and arg.type != to:
             return Cast(arg, to, safe=True)
         made = cast(arg, to)
@@ -133,7 +133,7 @@ class Binder:
         try:
             return make(*args)
         except ValueError as error:
-            raise self.place.mistake("HW114", str(error), node) from None
+            raise self.place.mistake("HW129", str(error), node) from None
 
     def _refusal(self, node: exp.Expr) -> HeadwaterError:
         for kinds, code, message, hint in _REFUSED:
@@ -180,7 +180,7 @@ def _column(self: Binder, node: exp.Column) -> Scalar:
 
 
 def _star(self: Binder, node: exp.Expr) -> Scalar:
-    raise self.place.mistake("HW105", "* stands for columns only in a select list and in COUNT(*)", node)
+    raise self.place.mistake("HW122", "* stands for columns only in a select list and in COUNT(*)", node)
 
 
 def _paren(self: Binder, node: exp.Paren) -> Scalar:
@@ -225,7 +225,7 @@ def _typed_literal(self: Binder, node: exp.Cast) -> Scalar:
     try:
         return Literal(cast_value(value.name, t.STRING, to), to)
     except EvaluationError:
-        raise self.place.mistake("HW114", f"'{value.name}' is not a {to}", node) from None
+        raise self.place.mistake("HW129", f"'{value.name}' is not a {to}", node) from None
 
 
 _SUFFIXES = {"L": t.BIGINT, "S": t.SMALLINT, "Y": t.TINYINT, "D": t.DOUBLE, "F": t.FLOAT, "BD": t.Decimal(1, 0)}
@@ -247,7 +247,7 @@ def _cast(self: Binder, node: exp.TryCast, sign: str = "") -> Scalar:
     to = self.type_of(node.args["to"])
     arg = self.literal(literals.number, node, sign + node.this.name) if sign else self.bind(node.this)
     if isinstance(to, t.Null):
-        raise self.place.mistake("HW115", "nothing can be converted to VOID", node)
+        raise self.place.mistake("HW130", "nothing can be converted to VOID", node)
     return self.convert(arg, to, node, safe=bool(node.args.get("safe")))
 
 
@@ -270,7 +270,7 @@ def _interval(self: Binder, node: exp.Interval) -> Scalar:
         sign, quantity = "-", quantity.this
     if not isinstance(quantity, exp.Literal):
         raise self.place.mistake(
-            "HW114", "the quantity of an interval is a literal", node, "multiply instead: x * INTERVAL 1 DAY"
+            "HW129", "the quantity of an interval is a literal", node, "multiply instead: x * INTERVAL 1 DAY"
         )
     text = sign + quantity.name
     if unit is None:
@@ -379,7 +379,7 @@ def _case(self: Binder, node: exp.Case) -> Scalar:
         if subject is not None:
             when = self.call("=", branch, subject, when, shown="CASE")
         elif when.type != t.BOOLEAN and not isinstance(when.type, t.Null):
-            raise self.place.mistake("HW106", f"WHEN needs a condition, and this is {when.type}", branch.this)
+            raise self.place.mistake("HW112", f"WHEN needs a condition, and this is {when.type}", branch.this)
         args += [when, self.bind(branch.args["true"])]
     default = node.args.get("default")
     args.append(self.bind(default) if default else Literal(None, t.NULL))

@@ -53,7 +53,7 @@ def bind_call(binder: Binder, node: exp.Anonymous) -> Scalar:
     args = [_argument(binder, name, arg, position, node) for position, arg in enumerate(node.expressions)]
     if name in TYPE_NAMES and name not in REGISTRY:
         if len(args) != 1:
-            raise binder.place.mistake("HW105", f"{name.upper()}: takes 1 argument, not {len(args)}", node)
+            raise binder.place.mistake("HW122", f"{name.upper()}: takes 1 argument, not {len(args)}", node)
         return binder.convert(args[0], parse_type(name), node)
     if name == "extract" and name not in REGISTRY:
         name = "date_part"
@@ -67,14 +67,14 @@ def _argument(binder: Binder, name: str, arg: exp.Expr, position: int, call: exp
     if unit and isinstance(arg, exp.Column) and not arg.table:
         return Literal(arg.name.upper(), t.STRING)
     if isinstance(arg, exp.Alias):
-        raise binder.place.mistake("HW105", f"{name.upper()}: arguments have no names", arg)
+        raise binder.place.mistake("HW122", f"{name.upper()}: arguments have no names", arg)
     return binder.bind(arg)
 
 
 def _aggregate(binder: Binder, node: exp.Anonymous, name: str) -> Scalar:
     if binder.aggregates is None:
         raise binder.place.mistake(
-            "HW107",
+            "HW123",
             f"{function_name(node).upper()} cannot stand in {binder.clause}",
             node,
             "compute it in a derived table or a view, or use HAVING",
@@ -84,7 +84,7 @@ def _aggregate(binder: Binder, node: exp.Anonymous, name: str) -> Scalar:
         binder.place.only(args[0], (), "HW209")
         return binder.aggregates.add(name, node, [])
     if not args:
-        raise binder.place.mistake("HW105", f"{name.upper()}: takes at least 1 argument, not 0", node)
+        raise binder.place.mistake("HW122", f"{name.upper()}: takes at least 1 argument, not 0", node)
     return binder.aggregates.add(name, node, [binder.aggregates.argument(arg) for arg in args])
 
 
@@ -112,4 +112,4 @@ def _unknown(binder: Binder, node: exp.Anonymous, name: str) -> Exception:
     # sqlglot knows the names of most of Spark's functions, and of some other systems.
     if name.upper() in SparkParser.FUNCTIONS or name.upper() in SparkParser.FUNCTION_PARSERS:
         return binder.place.unsupported("HW211", f"function {name.upper()} is not supported yet", node, hint)
-    return binder.place.mistake("HW104", f"there is no function {name.upper()}", node, hint)
+    return binder.place.mistake("HW121", f"there is no function {name.upper()}", node, hint)

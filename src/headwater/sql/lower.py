@@ -137,12 +137,12 @@ def _check_view_columns(lowered: Lowered, query: exp.Expr, given: tuple[exp.Iden
     for position, (name, field) in enumerate(zip(lowered.names, lowered.node.schema, strict=True)):
         at = given[position] if given else _output_node(query, position)
         if fold(name) in seen:
-            raise env.place.mistake("HW111", f"two columns are named {name}", at, "rename one with AS")
+            raise env.place.mistake("HW127", f"two columns are named {name}", at, "rename one with AS")
         if name.startswith("#") or not name:
-            raise env.place.mistake("HW111", f"{name or 'nothing'} cannot be a column's name", at, "use AS")
+            raise env.place.mistake("HW127", f"{name or 'nothing'} cannot be a column's name", at, "use AS")
         if isinstance(field.type, t.Null):
             raise env.place.mistake(
-                "HW118", f"column {name} is always NULL and has no type", at, "give it one: CAST(NULL AS INT)"
+                "HW133", f"column {name} is always NULL and has no type", at, "give it one: CAST(NULL AS INT)"
             )
         seen.add(fold(name))
 
@@ -186,7 +186,7 @@ def _order_by_outputs(clause: exp.Order | None, lowered: Lowered, env: Environme
             number = int(one.this.name)
             if not 1 <= number <= len(lowered.names):
                 raise place.mistake(
-                    "HW116", f"ORDER BY {number}: the result has columns 1 to {len(lowered.names)}", one.this
+                    "HW131", f"ORDER BY {number}: the result has columns 1 to {len(lowered.names)}", one.this
                 )
             name = lowered.node.column_names[number - 1]
         elif isinstance(one.this, exp.Column):
@@ -209,11 +209,11 @@ def _row_count(clause: exp.Expr | None, word: str, env: Environment) -> int | No
         return None
 
     def no_columns(node: exp.Column) -> HeadwaterError:
-        raise env.place.mistake("HW117", f"{word} needs a number, and {node.name} is a name", node)
+        raise env.place.mistake("HW132", f"{word} needs a number, and {node.name} is a name", node)
 
     value = Binder(env.place, no_columns, clause=word).constant(expression)  # type: ignore[arg-type]
     if not isinstance(value.type, t.Integer) or not isinstance(value.value, int) or value.value < 0:
-        raise env.place.mistake("HW117", f"{word} needs a whole number that is not negative", clause)
+        raise env.place.mistake("HW132", f"{word} needs a whole number that is not negative", clause)
     return value.value
 
 
@@ -234,7 +234,7 @@ def _union(
     for lowered, node in others:
         if len(lowered.names) != len(names):
             raise env.place.mistake(
-                "HW110",
+                "HW126",
                 f"UNION ALL of {len(names)} and {len(lowered.names)} columns",
                 node,
                 "give both the same columns",
@@ -245,7 +245,7 @@ def _union(
         met = meet(one.node.schema[position].type for one, _ in rows)
         if isinstance(met, tuple):
             raise env.place.mistake(
-                "HW110",
+                "HW126",
                 f"column {name} of UNION ALL is {met[0]} here and {met[1]} there",
                 rows[-1][1],
                 "cast one of them",
@@ -325,14 +325,14 @@ def _values(
     width = len(cells[0])
     for row, node in zip(cells, query.expressions, strict=True):
         if len(row) != width:
-            raise place.mistake("HW112", f"a row of {len(row)} values below rows of {width}", node)
+            raise place.mistake("HW128", f"a row of {len(row)} values below rows of {width}", node)
     rows = [[binder.constant(cell) for cell in row] for row in cells]
     kinds = []
     for position in range(width):
         met = meet(row[position].type for row in rows)
         if isinstance(met, tuple):
             raise place.mistake(
-                "HW110",
+                "HW126",
                 f"column {position + 1} of VALUES is {met[0]} here and {met[1]} there",
                 query,
                 "cast one of them",

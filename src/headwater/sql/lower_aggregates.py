@@ -73,7 +73,7 @@ class MapBuilder:
         if name == "count":
             return self._count(args)
         if len(args) != 1:
-            raise self._place.mistake("HW105", f"{name.upper()}: takes 1 argument, not {len(args)}", node)
+            raise self._place.mistake("HW122", f"{name.upper()}: takes 1 argument, not {len(args)}", node)
         arg = args[0]
         if isinstance(arg.type, t.Float | t.String | t.Null):
             arg = self._inner.convert(arg, t.DOUBLE, node)
@@ -85,7 +85,7 @@ class MapBuilder:
                 return self._sum(arg) if name == "sum" else self._avg(arg)
             case t.DayTimeInterval() | t.YearMonthInterval():
                 raise self._place.unsupported("HW203", f"{name.upper()} of {arg.type} is not supported yet", node)
-        raise self._place.mistake("HW105", f"{name.upper()}: takes a number, not {arg.type}", node)
+        raise self._place.mistake("HW122", f"{name.upper()}: takes a number, not {arg.type}", node)
 
     def _term(self, term: Scalar) -> Column:
         if term not in self._terms:

@@ -86,7 +86,7 @@ class Environment:
             self.place.only(cte, ("this", "alias"))
             name = fold(cte.alias)
             if name in own:
-                raise self.place.mistake("HW119", f"WITH defines {cte.alias} twice", cte.args["alias"].this)
+                raise self.place.mistake("HW134", f"WITH defines {cte.alias} twice", cte.args["alias"].this)
             own.add(name)
             alias = cte.args["alias"]
             self.place.only(alias, ("this", "columns"))
@@ -144,7 +144,7 @@ def _table(node: exp.Table, env: Environment) -> tuple[Node, Scope]:
         raise place.unsupported("HW207", "functions in FROM are not supported yet", node)
     if node.args.get("db"):
         raise place.mistake(
-            "HW103", f"there is no relation {place.text(node)}", node, "relations have names of one part"
+            "HW102", f"there is no relation {place.text(node)}", node, "relations have names of one part"
         )
     place.only(node, ("this", "alias", "joins"))
     cte = env.ctes.get(fold(node.name))
@@ -211,4 +211,4 @@ def _renamed(
 def check_width(width: int, columns: tuple[exp.Identifier, ...], node: exp.Expr, place: Place) -> None:
     """Refuse a list of column names that does not fit its query."""
     if columns and len(columns) != width:
-        raise place.mistake("HW112", f"{len(columns)} names for {width} columns", node)
+        raise place.mistake("HW128", f"{len(columns)} names for {width} columns", node)

@@ -131,7 +131,7 @@ class _Select:
             return None
         found = list(dict.fromkeys(item.scalar for item in self.items if fold(item.name) == fold(node.name)))
         if len(found) > 1:
-            raise self.place.mistake("HW102", f"{node.name} is ambiguous: the select list has it twice", node)
+            raise self.place.mistake("HW120", f"{node.name} is ambiguous: the select list has it twice", node)
         return found[0] if found else None
 
     def _column_then_alias(self, node: exp.Column) -> Scalar:
@@ -192,7 +192,7 @@ class _Select:
             parts = [(self._key(node), node) for node in self.group.expressions]
         for scalar, node in parts:
             if not t.is_groupable(scalar.type):
-                raise self.place.mistake("HW109", f"{scalar.type} has no equality, so it cannot be a group", node)
+                raise self.place.mistake("HW125", f"{scalar.type} has no equality, so it cannot be a group", node)
             if scalar not in keys:
                 keys[scalar] = scalar.name if isinstance(scalar, Column) else f"g{len(keys) + 1}"
         return keys
@@ -205,14 +205,14 @@ class _Select:
         else:
             scalar = Binder(self.place, self._column_then_alias, clause="GROUP BY").bind(node)
         if self._holds_aggregate(scalar):
-            raise self.place.mistake("HW107", f"{self.place.text(node)} in GROUP BY is an aggregate", node)
+            raise self.place.mistake("HW123", f"{self.place.text(node)} in GROUP BY is an aggregate", node)
         return scalar
 
     def _ordinal(self, node: exp.Literal, clause: str) -> _Item:
         number = int(node.name)
         if not 1 <= number <= len(self.items):
             raise self.place.mistake(
-                "HW116", f"{clause} {number}: the select list has columns 1 to {len(self.items)}", node
+                "HW131", f"{clause} {number}: the select list has columns 1 to {len(self.items)}", node
             )
         return self.items[number - 1]
 
@@ -285,7 +285,7 @@ class _Select:
         shown = node.name if node else part.name.partition(".")[2]
         clause = "in GROUP BY" if self.group is not None else "grouped (there is no GROUP BY)"
         return self.place.mistake(
-            "HW108",
+            "HW124",
             f"{shown} is neither {clause} nor inside an aggregate",
             node or self.select,
             f"add {shown} to GROUP BY, or aggregate it: SUM, COUNT, AVG",
@@ -298,7 +298,7 @@ class _Select:
 def check_orderable(kind: t.Type, node: exp.Expr, env: Environment) -> None:
     """Refuse to order by what has no order."""
     if not t.is_orderable(kind):
-        raise env.place.mistake("HW109", f"{kind} has no order", node)
+        raise env.place.mistake("HW125", f"{kind} has no order", node)
 
 
 def output_name(node: exp.Expr) -> str:

@@ -86,7 +86,7 @@ class Scope:
             if len(readings) == 1:
                 readings = [readings[0] + " more than once"]
             raise place.mistake(
-                "HW102",
+                "HW120",
                 f"{place.text(node)} is ambiguous: {', '.join(readings)}",
                 node,
                 "put the relation's alias in front, and give what is joined or selected twice different names",
@@ -128,7 +128,7 @@ class Scope:
         hint = did_you_mean(name, known)
         if hint is None and known:
             hint = "FROM has " + ", ".join(known)
-        return place.mistake("HW103", f"no relation in this FROM clause is called {name}", node, hint)
+        return place.mistake("HW102", f"no relation in this FROM clause is called {name}", node, hint)
 
 
 def find_relation(node: exp.Table, relations: Relations, more: Iterable[str], place: Place) -> RelationInfo:
@@ -136,5 +136,5 @@ def find_relation(node: exp.Table, relations: Relations, more: Iterable[str], pl
     info = relations.find(fold(node.name))
     if info is None:
         hint = did_you_mean(node.name, [*relations.names(), *more])
-        raise place.mistake("HW103", f"there is no relation {node.name}", node.this, hint)
+        raise place.mistake("HW102", f"there is no relation {node.name}", node.this, hint)
     return info
