@@ -80,6 +80,7 @@ def pattern(expected: str) -> str:
     return "".join(out)
 
 
+@pytest.mark.slow
 def test_the_quickstart_runs_as_printed(folder):
     programs, place = folder / "bin", folder / "home"
     programs.mkdir()

@@ -22,15 +22,15 @@ def test_terms(pair: Pair, update: bool) -> None:
 
 
 @pytest.mark.parametrize("pair", CASES, ids=lambda pair: pair.id)
-def test_the_terms_of_the_file_lead_from_old_to_new(pair: Pair) -> None:
-    terms = [read_node(text, pair.schemas) for text in pair.after.split("\n\n") if text]
-    for seed in range(20):
+def test_the_terms_lead_from_old_to_new(pair: Pair) -> None:
+    terms = derive(pair.tree, pair.words["change"])
+    for seed in range(8):
         states = random_states(random.Random(seed), pair.schemas, [pair.words["change"]])
         old, new = measure(pair.tree, states.read), measure(pair.tree, states.read_new)
         assert added([old, *(measure(term, states.read) for term in terms)]) == added([new])
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(60))
 def test_random_linear_trees(seed: int) -> None:
     rng = random.Random(seed)
     schemas = {name: SCHEMAS[name] for name in ("r", "s")}
@@ -43,7 +43,7 @@ def test_random_linear_trees(seed: int) -> None:
         assert added(parts) == added([measure(tree, states.read_new)]), f"{relation} changes in\n{tree}"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(30))
 def test_an_epoch_is_one_step_per_relation(seed: int) -> None:
     """Relations whose step came before are read new, later ones still old; the steps add up to the whole change."""
     rng = random.Random(seed)

@@ -67,8 +67,10 @@ def from_json(value: object, of: t.Type) -> object:
     if value is None:
         return None
     match of:
-        case t.Boolean() | t.Integer() | t.DayTimeInterval() | t.YearMonthInterval() | t.String():
+        case t.Boolean() | t.String():
             return value
+        case t.Integer() | t.DayTimeInterval() | t.YearMonthInterval():
+            return int(str(value))
         case t.Float() | t.Double():
             return float(str(value))
         case t.Decimal():
@@ -366,7 +368,8 @@ class _Reader:
             kind, text = self._next()
             if kind != "string":
                 raise TextError(f"expected a quoted literal, found {text!r}")
-            value = from_json(json.loads(_unquote(text)), of)
+            plain = _unquote(text)
+            value = from_json(json.loads(plain) if t.is_nested(of) else plain, of)
         self._expect("}")
         return Literal(value, of)
 

@@ -68,7 +68,8 @@ def literal_text(value: object, of: t.Type) -> str:
             return f"{value}L"
         case t.String() if isinstance(value, str):
             return quote(value)
-    return f"{{{of} {quote(json.dumps(to_json(value), ensure_ascii=False))}}}"
+    plain = to_json(value)
+    return f"{{{of} {quote(json.dumps(plain, ensure_ascii=False) if t.is_nested(of) else str(plain))}}}"
 
 
 def quote(text: str) -> str:
@@ -119,16 +120,28 @@ def scalar_text(scalar: Scalar, power: int = 0) -> str:
     raise TypeError(f"no text for {type(scalar).__name__}")
 
 
-def _named(items: tuple[Named, ...]) -> str:
-    return ", ".join(f"{name_text(name)} := {scalar_text(scalar)}" for name, scalar in items)
+_WIDTH = 110
 
 
-def _head(node: Node) -> str:
+def _named(items: tuple[Named, ...]) -> list[str]:
+    return [f"{name_text(name)} := {scalar_text(scalar)}" for name, scalar in items]
+
+
+def _brackets(parts: list[list[str]], lead: str) -> str:
+    """Items in brackets, parts set apart by `;`; one item a line where they do not fit on one."""
+    flat = "; ".join(", ".join(items) for items in parts)
+    if len(lead) + len(flat) <= _WIDTH:
+        return f"[{flat}]"
+    inner = lead + "    "
+    return "[\n" + f";\n{inner}".join(f",\n{inner}".join(items) for items in parts).join((inner, "]"))
+
+
+def _head(node: Node, lead: str) -> str:
     match node:
         case Filter(predicate=predicate):
             return f"filter[{predicate}]"
         case Project(columns=columns):
-            return f"project[{_named(columns)}]"
+            return "project" + _brackets([_named(columns)], lead)
         case Join(condition=condition):
             return "join" if condition == TRUE else f"join[{condition}]"
         case Union():
@@ -136,10 +149,10 @@ def _head(node: Node) -> str:
         case Negate():
             return "negate"
         case Sum(keys=keys, terms=terms):
-            return f"sum[{_named(keys)}; {_named(terms)}]"
+            return "sum" + _brackets([_named(keys), _named(terms)], lead)
         case Present(outputs=outputs, having=having):
-            tail = "" if having == TRUE else f"; {having}"
-            return f"present[{_named(outputs)}{tail}]"
+            shown = [] if having == TRUE else [[scalar_text(having)]]
+            return "present" + _brackets([_named(outputs), *shown], lead)
     raise TypeError(f"no text for {type(node).__name__}")
 
 
@@ -158,4 +171,4 @@ def node_text(node: Node, indent: int = 0) -> str:
             )
             return f"{lead}values[{columns}]({body})"
     inner = ",\n".join(node_text(child, indent + 1) for child in node.children)
-    return f"{lead}{_head(node)}(\n{inner})"
+    return f"{lead}{_head(node, lead)}(\n{inner})"
