@@ -54,13 +54,13 @@ def test_a_rewrite_means_the_same(pair: Pair) -> None:
         if expected is not None:  # what failed before may fail or not; what worked must work
             assert rows(after, bags) == expected
             compared += 1
-    assert compared, "this case fails on all bags and so shows nothing"
+    assert compared or pair.words.get("always") == "fails", "this case fails on all bags and so shows nothing"
 
 
 @pytest.mark.parametrize("pair", CASES, ids=lambda pair: pair.id)
-def test_a_rewrite_that_is_done_returns_the_same_object(pair: Pair) -> None:
+def test_a_second_time_changes_nothing(pair: Pair) -> None:
     once = rule_of(pair)(pair.tree)
-    assert rule_of(pair)(once) is once
+    assert rule_of(pair)(once) == once
 
 
 def test_every_rewrite_has_a_file() -> None:

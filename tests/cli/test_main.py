@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -116,6 +117,26 @@ def test_a_reader_that_leaves_is_no_error(folder):
     assert running.wait(60) == 141
     assert running.stderr.read() == b""
     running.stderr.close()
+
+
+@pytest.mark.parametrize(
+    "redirection",
+    ["status > /dev/full", "sql -c 'SELECT 1 AS one' > /dev/full", "sql --output /dev/full -c 'SELECT 1 AS one'"],
+)
+def test_a_full_disk_is_not_our_bug(folder, redirection):
+    hw.connect(folder / "warehouse").close()
+    shell = f"{shlex.join(command())} {redirection}"
+    done = subprocess.run(
+        ["sh", "-c", shell], cwd=folder, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.match(r"error\[HW462\]: .* cannot be written: No space left on device\n", done.stderr)
+
+
+def test_closed_streams_are_no_reason_to_fail(folder):
+    shell = f"{shlex.join(command())} sql :memory: <&- >&-"
+    done = subprocess.run(["sh", "-c", shell], cwd=folder, env=environment(), capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_ctrl_c_is_130_without_a_word(folder):

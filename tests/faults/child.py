@@ -16,6 +16,7 @@ from collections import Counter
 import headwater as hw
 from headwater.algebra.evaluate import Bag
 from tests.faults.full_disk import meet_a_full_disk
+from tests.faults.look import look_at_damage
 from tests.faults.process import CHECKPOINT_BYTES, Job, Trap, open_warehouse, show, tell
 from tests.faults.story import Story, locate
 from tests.faults.writers import write_from_threads
@@ -78,7 +79,7 @@ def take_step(db: hw.Database, story: Story, trap: Trap) -> None:
     tell("done", position=story.position, epoch=story.epoch)
 
 
-SCENARIOS = {"story": carry_on, "writers": write_from_threads, "full disk": meet_a_full_disk}
+SCENARIOS = {"story": carry_on, "writers": write_from_threads, "full disk": meet_a_full_disk, "look": look_at_damage}
 
 
 def run(job: Job) -> None:

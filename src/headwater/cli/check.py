@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from headwater.cli.render import counted
+from headwater.cli.render import counted, say
 from headwater.cli.split import Piece, split
 from headwater.cli.target import read_source
 from headwater.database import Database
@@ -97,10 +97,10 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         found = list(findings)
         report = {"project": str(project.folder), "ok": _all_right(found), "statements": [f.to_dict() for f in found]}
-        print(json.dumps(report, ensure_ascii=False, indent=2))
+        say(json.dumps(report, ensure_ascii=False, indent=2))
     else:
         found = list(_printed(findings))
-        print(_summary(found, project))
+        say(_summary(found, project))
     if any(isinstance(finding.error, InternalError) for finding in found):
         return 3
     return 0 if _all_right(found) else 1
@@ -206,9 +206,9 @@ def _printed(findings: Iterable[Finding]) -> Iterator[Finding]:
     for finding in findings:
         if finding.piece.source.name != file:
             file = finding.piece.source.name
-            print(Path(file).name)
+            say(Path(file).name)
         why = f"  (needs {finding.needs}, which has an error)" if finding.needs else ""
-        print(f"  {finding.outcome:8} {finding.label}{why}", flush=True)
+        say(f"  {finding.outcome:8} {finding.label}{why}")
         if finding.error:
             print(finding.error, file=sys.stderr, flush=True)
         yield finding

@@ -7,6 +7,7 @@ import contextlib
 import json
 from typing import Any
 
+from headwater.cli.render import say
 from headwater.cli.target import find_target
 
 _EXAMPLES = """\
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.closing(find_target(args.warehouse).open_existing()) as database:
         explanation = database.explain(args.what)
     if args.format == "json":
-        print(json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2))
+        say(json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2))
     else:
-        print(explanation)
+        say(explanation)
     return 0

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from headwater.cli import check, explain, sql, status
 from headwater.cli.background import is_idle
+from headwater.cli.render import UNWRITABLE, writing
 from headwater.cli.report import debugging, report
 from headwater.errors import HeadwaterError, InternalError
 from headwater.serve.wire import unexpected
@@ -75,25 +76,36 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _guarded(argv: Sequence[str] | None) -> int:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that is not in UTF-8 is no reason to fail
+    _prepare_streams()
     args = argparse.Namespace()
     try:
         try:
             code = _run(argv, args)
         finally:
-            sys.stdout.flush()
+            with writing("<stdout>"):
+                sys.stdout.flush()
     except BrokenPipeError:
         _silence()
         return EXIT_BROKEN_PIPE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except HeadwaterError as error:
+        if error.code == UNWRITABLE:
+            _silence()
         return _report(error, args)
     except Exception as error:
         return _report(unexpected(error), args)
     return code
+
+
+def _prepare_streams() -> None:
+    """Let no standard stream be a reason to fail: neither one that is closed nor a terminal that is not in UTF-8."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 (kept until the process ends)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
@@ -116,7 +128,7 @@ def _report(error: HeadwaterError, args: argparse.Namespace) -> int:
 
 
 def _silence() -> None:
-    """Nobody reads the output any more: let the interpreter's last flush go nowhere instead of complaining."""
+    """Nobody takes the output any more: let the interpreter's last flush go nowhere instead of complaining."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -37,7 +37,7 @@ Tab completes keywords, relations and columns. Ctrl-C drops the line or gives up
 EXPLAIN view; shows how a view is kept fresh. SHOW RELATIONS; SHOW EPOCHS; SHOW MAPS; look inside."""
 
 _PROMPT = "headwater> "
-_CONTINUATION = "       ..> "
+_CONTINUATION = "..> "
 
 
 class _Relation:
@@ -67,7 +67,7 @@ class Shell:
             complete_while_typing=False,
             key_bindings=_bindings(),
             multiline=True,
-            prompt_continuation=_CONTINUATION,
+            prompt_continuation=_continuation,
         )
         print(f"Headwater on {self._target.path}{self._reached_through()}. \\? for help, \\q to leave.")
         try:
@@ -165,6 +165,11 @@ class Shell:
         self._database.close()
         self._database = database
         print(f"connected again{self._reached_through()}", file=sys.stderr)
+
+
+def _continuation(width: int, line: int, wrapped: int) -> str:
+    """What stands before the further lines of a statement; nothing before the rest of a line that is too long."""
+    return " " * width if wrapped else _CONTINUATION.rjust(width)
 
 
 def _bindings() -> KeyBindings:

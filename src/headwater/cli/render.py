@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import unicodedata
@@ -12,8 +13,10 @@ from typing import TextIO
 import pyarrow as pa
 
 from headwater.cli import values
+from headwater.errors import UserError
 from headwater.results import Result
 
+UNWRITABLE = "HW462"
 FORMATS = ("table", "csv", "json", "jsonl")
 _BATCH_ROWS = 10_000
 _NARROWEST_CUT = 6
@@ -33,6 +36,30 @@ class Screen:
     width: int | None = None
     rows: int | None = None
     timing: bool = False
+
+
+@contextlib.contextmanager
+def writing(name: str) -> Iterator[None]:
+    """Turn what keeps a file from being written into an error of ours; a reader that left is not one.
+
+    Raises:
+        UserError: HW462.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            UNWRITABLE, f"{name} cannot be written: {reason}", hint="check the path and the room"
+        ) from error
+
+
+def say(text: object) -> None:
+    """Print to the standard output at once."""
+    with writing("<stdout>"):
+        print(text, flush=True)
 
 
 class Writer:
@@ -59,9 +86,10 @@ class Writer:
             self._written += 1
 
     def _lines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self._out.write(line + "\n")
-        self._out.flush()
+        with writing(str(getattr(self._out, "name", "the output"))):
+            for line in lines:
+                self._out.write(line + "\n")
+            self._out.flush()
 
     def _for_people(self, result: Result) -> Iterator[str]:
         took = f"{result.seconds:.3f} s" if self._screen.timing else ""

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from headwater.cli.background import is_idle, run_in_background
-from headwater.cli.render import FORMATS, Screen, Writer
+from headwater.cli.render import FORMATS, Screen, Writer, writing
 from headwater.cli.report import debugging
 from headwater.cli.split import Piece, split
 from headwater.cli.target import find_target, read_source
 from headwater.database import Database
-from headwater.errors import HeadwaterError, Source, UserError
+from headwater.errors import HeadwaterError, Source
 from headwater.results import Result
 from headwater.serve.remote import RemoteDatabase
 
@@ -141,9 +141,10 @@ def _output(path: str | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
-    with contextlib.ExitStack() as stack:
-        try:  # newline: lines end as written, on every system
-            file = stack.enter_context(Path(path).open("w", encoding="utf-8", newline=""))
-        except OSError as error:
-            raise UserError("HW462", f"{path} cannot be written: {error.strerror}", hint="check the path") from error
+    with writing(path):
+        file = Path(path).open("w", encoding="utf-8", newline="")  # noqa: SIM115 (closed below)
+    try:
         yield file
+    finally:
+        with writing(path):
+            file.close()

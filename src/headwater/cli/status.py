@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.cli.render import table_lines
+from headwater.cli.render import say, table_lines
 from headwater.cli.target import find_target
 
 _EXAMPLES = """\
@@ -45,10 +45,9 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.closing(find_target(args.warehouse).open_existing()) as database:
         status = database.status()
     if args.format == "json":
-        print(json.dumps(status, ensure_ascii=False, indent=2))
+        say(json.dumps(status, ensure_ascii=False, indent=2))
     else:
-        for line in status_lines(status):
-            print(line)
+        say("\n".join(status_lines(status)))
     return 0
 
 

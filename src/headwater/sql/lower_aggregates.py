@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from headwater import types as t
 from headwater.algebra.nodes import COUNT, Named, total_type
-from headwater.algebra.scalars import TRUE, Column, Literal, Scalar, call, cast, conjunction
+from headwater.algebra.scalars import TRUE, Call, Cast, Column, Literal, Scalar, call, cast, conjunction
 from headwater.sql.bind import Binder
 from headwater.sql.place import Place
 
@@ -93,9 +93,16 @@ class MapBuilder:
         return self._terms[term]
 
     def _can_be_null(self, arg: Scalar) -> bool:
-        if isinstance(arg, Literal):
-            return arg.value is None
-        return not (isinstance(arg, Column) and arg.name in self._not_null)
+        match arg:
+            case Literal(value=value):
+                return value is None
+            case Column(name=name):
+                return name not in self._not_null
+            case Cast(arg=inner, safe=False):
+                return self._can_be_null(inner)
+            case Call(function="+" | "-" | "*", args=args):  # these raise where they have no answer
+                return any(self._can_be_null(one) for one in args)
+        return True
 
     def _count(self, args: list[Scalar]) -> Scalar:
         present = conjunction([call("is not null", arg) for arg in args if self._can_be_null(arg)])
@@ -104,7 +111,7 @@ class MapBuilder:
     def _exact_total(self, arg: Scalar) -> Column:
         if self._can_be_null(arg):
             zero = decimal.Decimal(0).scaleb(-arg.type.scale) if isinstance(arg.type, t.Decimal) else 0
-            arg = call("if", call("is null", arg), Literal(zero, arg.type), arg)
+            arg = call("coalesce", arg, Literal(zero, arg.type))
         return self._term(arg)
 
     def _sum(self, arg: Scalar) -> Scalar:

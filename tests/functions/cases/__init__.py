@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.functions.cases import casts, mathematics, numbers
+from tests.functions.cases import casts, mathematics, numbers, strings
 from tests.functions.harness import Case
 
-CASES: tuple[Case, ...] = (*numbers.CASES, *mathematics.CASES, *casts.CASES)
+CASES: tuple[Case, ...] = (*numbers.CASES, *mathematics.CASES, *casts.CASES, *strings.CASES)

@@ -27,6 +27,7 @@ from headwater.algebra.functions import (  # isort: skip
     logic as logic,
     mathematics as mathematics,
     rounding as rounding,
+    strings as strings,
 )
 
 __all__ = ["REGISTRY", "Function", "Signature", "evaluate", "may_raise", "register", "resolve"]

@@ -89,7 +89,9 @@ def _whole(call: Call, value: object, rounding: str) -> object:
     if isinstance(value, Decimal):
         return fit_decimal(round_to(value, 0, rounding), call.type)
     if isinstance(value, float):
-        if not math.isfinite(value):
+        if math.isnan(value):
+            return 0  # Java's answer
+        if math.isinf(value):
             raise overflow(f"{value} as BIGINT")
         return fit_integer(math.ceil(value) if rounding == ROUND_CEILING else math.floor(value), t.BIGINT)
     return value

@@ -74,7 +74,9 @@ def accepts(given: Scalar, wanted: t.Type) -> bool:
             return True
         case ((t.Integer() | t.Decimal() | t.Float()), (t.Float() | t.Double())):
             return True
-        case t.Date(), t.Timestamp():
+        case (t.Date(), t.Timestamp()) | (t.Timestamp(), t.Date()):
+            return True
+        case (t.Integer() | t.Decimal() | t.Boolean() | t.Date() | t.Timestamp(), t.String()):
             return True
         # ANSI: a string literal or column becomes what the function asks for, at run time, or fails.
         case t.String(), (t.Integer() | t.Double() | t.Float() | t.Date() | t.Timestamp() | t.Boolean() | t.Binary()):

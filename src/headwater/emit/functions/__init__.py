@@ -10,6 +10,7 @@ from headwater.emit.functions import (  # isort: skip
     arithmetic as arithmetic,
     logic as logic,
     mathematics as mathematics,
+    strings as strings,
 )
 
 __all__ = ["EMITTERS"]

@@ -138,7 +138,10 @@ def _factorial(call: Call, n: exp.Expr) -> exp.Expr:
 def _whole(call: Call, x: exp.Expr) -> exp.Expr:
     if isinstance(call.args[0].type, t.Integer):
         return x
-    return cast(fn("floor" if call.function == "floor" else "ceil", x), duckdb_type(call.type))
+    whole = cast(fn("floor" if call.function == "floor" else "ceil", x), duckdb_type(call.type))
+    if isinstance(call.args[0].type, t.Decimal):
+        return whole
+    return case(fn("isnan", x.copy()), cast(number(0), "BIGINT"), whole)  # Java's answer
 
 
 @emits("round")
