@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.java import why_no_spark
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the expected halves of fixture and golden files")
@@ -21,6 +23,9 @@ def update(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A local Spark in ANSI mode and UTC, started once; its answers are the ones Headwater has to give."""
+    reason = why_no_spark()
+    if reason:
+        pytest.skip(reason)
     from pyspark.sql import SparkSession
 
     session = (

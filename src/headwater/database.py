@@ -13,7 +13,6 @@ from types import TracebackType
 import pyarrow as pa
 
 from headwater.algebra.nodes import Node
-from headwater.emit.duckdb import Emitter
 from headwater.engine import definitions
 from headwater.engine.arrow_types import to_storage
 from headwater.engine.consolidate import Consolidator
@@ -153,7 +152,7 @@ class Database:
     def answer(self, statement: Query) -> pa.Table:
         catalog = self.engine.catalog
         bound = lower_answer(statement.query, self.relations_for_queries(), statement.source)
-        return run_query(self.warehouse, bound, Emitter(catalog.grouped))
+        return run_query(self.warehouse, bound, catalog.grouped)
 
     def explain(self, view_or_query: str) -> Explanation:
         """The program of a view, or the one a query would get."""

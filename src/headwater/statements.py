@@ -49,9 +49,11 @@ def carry_out(db: Database, statement: s.Statement) -> Result:
         case s.CreateView():
             return _create_view(db, statement)
         case s.Insert():
-            return _insert(db, statement)
+            with db.engine.lock:  # what it is bound to must still be there when it runs
+                return _insert(db, statement)
         case s.Delete() | s.Update():
-            return _change_where(db, statement)
+            with db.engine.lock:
+                return _change_where(db, statement)
         case s.Copy():
             return _copy(db, statement)
         case s.Drop():
@@ -112,8 +114,17 @@ def _create_base(db: Database, statement: s.CreateTable | s.CreateStream) -> Res
     with db.engine.lock:
         if not _new_name(db, statement.name, statement.if_not_exists):
             return Result(word, f"{statement.name.text} exists already")
+        epoch = db.engine.epoch
         relation = Relation(
-            statement.name.text, kind, statement.columns, key, static, retain, statement.text, db.engine.epoch
+            statement.name.text,
+            kind,
+            statement.columns,
+            key=key,
+            static=static,
+            retain=retain,
+            begins=epoch,
+            sql=statement.text,
+            created=epoch,
         )
         definitions.create_base(db.engine, relation)
     return Result(word, f"created {kind.value} {relation.name}")

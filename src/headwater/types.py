@@ -20,6 +20,7 @@ Python values of a type, as the reference evaluator and the row API use them:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 MAX_PRECISION = 38
@@ -159,7 +160,12 @@ class Struct(Type):
     fields: tuple[tuple[str, Type], ...]
 
     def __str__(self) -> str:
-        return "STRUCT<" + ", ".join(f"{name}: {t}" for name, t in self.fields) + ">"
+        return "STRUCT<" + ", ".join(f"{_field_name(name)}: {of}" for name, of in self.fields) + ">"
+
+
+def _field_name(name: str) -> str:
+    """A field's name, in backticks unless it is plain."""
+    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else "`" + name.replace("`", "``") + "`"
 
 
 NULL = Null()

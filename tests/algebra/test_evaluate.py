@@ -63,7 +63,7 @@ def test_values_count_equal_rows() -> None:
 
 
 def test_values_know_one_nan_and_one_zero() -> None:
-    bag = rows("""values[x DOUBLE](({DOUBLE '"nan"'}), ({DOUBLE '"nan"'}), ({DOUBLE '"-0.0"'}))""")
+    bag = rows("""values[x DOUBLE](({DOUBLE 'nan'}), ({DOUBLE 'nan'}), ({DOUBLE '-0.0'}))""")
     assert bag == {(NAN,): 2, (0.0,): 1}
     assert str(next(x for (x,) in bag if x == 0)) == "0.0"
 
@@ -75,8 +75,8 @@ def test_filter_keeps_rows_for_which_the_predicate_is_true_not_null() -> None:
 
 
 def test_filter_finds_nan_equal_to_nan_and_larger_than_infinity() -> None:
-    assert rows("""filter[q.x = {DOUBLE '"nan"'}](f as q)""") == {(NAN,): 2}
-    assert rows("""filter[q.x > {DOUBLE '"inf"'}](f as q)""") == {(NAN,): 2}
+    assert rows("""filter[q.x = {DOUBLE 'nan'}](f as q)""") == {(NAN,): 2}
+    assert rows("""filter[q.x > {DOUBLE 'inf'}](f as q)""") == {(NAN,): 2}
 
 
 def test_project_adds_up_rows_that_become_equal() -> None:

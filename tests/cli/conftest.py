@@ -43,7 +43,9 @@ def cli(folder, capsys) -> Callable[..., Done]:
 
 def environment(**more: str) -> dict[str, str]:
     path = os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, **more}
+    # Unbuffered output would hide what happens to a buffer that nobody takes.
+    inherited = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    return {**inherited, "PYTHONPATH": path, **more}
 
 
 def command(*args: str) -> list[str]:

@@ -1,6 +1,7 @@
 """How the command ends: exit codes, where messages go, and that nobody ever sees a traceback unasked."""
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -117,6 +118,17 @@ def test_a_reader_that_leaves_is_no_error(folder):
     assert running.wait(60) == 141
     assert running.stderr.read() == b""
     running.stderr.close()
+
+
+def test_a_reader_that_left_before_is_no_error_either(folder):
+    hw.connect(folder / "warehouse").close()
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command("status"), stdout=writing, stderr=subprocess.PIPE, cwd=folder, env=environment(), timeout=60
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import pytest
 
 from headwater.cli.split import is_complete, split
 from headwater.errors import Source, Span, UserError
+from headwater.sql.reading import split_statements
 
 
 def texts(text: str) -> list[str]:
@@ -30,6 +31,22 @@ def texts(text: str) -> list[str]:
 )
 def test_statements_end_at_semicolons_outside_quotes_and_comments(text, statements):
     assert texts(text) == statements
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1; SELECT 2;",
+        "SELECT ';' ; SELECT `a;b`, \"x;y\"",
+        r"SELECT 'it\'s;', 'a\\'; SELECT 'it''s;'",
+        r"SELECT r'C:\'; SELECT R'\;'",
+        "/* a; /* b; */ c; */ SELECT 1 -- ;\n; -- ;\nSELECT /*+ hint; */ 2; /* end; */",
+        "CREATE TABLE r (r INT); SELECT r FROM r WHERE r='x;'",
+    ],
+)
+def test_the_parser_sees_the_same_statements(text):
+    parsed = [(tokens[0].start, tokens[-1].end + 1) for tokens in split_statements(Source(text))]
+    assert [(piece.span.start, piece.span.end) for piece in split(Source(text))] == parsed
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "SELECT 1;", "SELECT 1; -- done", "SELECT 1;\n/* done */", "-- only"])

@@ -1,7 +1,10 @@
 """`headwater sql` without a terminal."""
 
+import fcntl
 import json
+import os
 import subprocess
+import threading
 
 import pytest
 
@@ -170,6 +173,14 @@ def test_an_error_of_that_process_reads_as_one_of_ours(shop, process):
     with hw.connect("warehouse"):
         beside = process("sql", "-c", "SELECT 1 AS one;\nSELECT nope FROM orders")
     assert (beside.code, beside.out, beside.err) == (alone.code, alone.out, alone.err)
+
+
+def test_a_process_that_is_just_closing_the_warehouse_is_waited_for(shop, folder):
+    lock = os.open(folder / "warehouse" / "lock", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    threading.Timer(1.5, os.close, [lock]).start()
+    done = shop("sql", "--format", "jsonl", "-c", "SELECT 1 AS one")
+    assert (done.code, done.out, done.err) == (0, '{"one": 1}\n', "")
 
 
 def test_two_commands_at_once_on_one_warehouse(shop, folder):

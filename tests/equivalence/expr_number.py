@@ -5,6 +5,8 @@ Magnitudes are bounded by construction, so nothing overflows, and divisors go th
 
 from __future__ import annotations
 
+import re
+
 from headwater import types as t
 
 from .grammar import Expr, Maker, construct, fits
@@ -166,6 +168,9 @@ def _sum_type(a: t.Decimal, b: t.Decimal) -> t.Decimal:
 
 
 def _decimal(arg: Expr) -> t.Decimal:
+    """The decimal an operand takes part as; Spark takes a literal by its digits, not by its type."""
+    if re.fullmatch(r"\(?-?\d\)?", arg.sql):
+        return t.Decimal(1, 0)
     found = t.as_decimal(arg.type)
     assert found
     return found

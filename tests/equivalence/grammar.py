@@ -206,7 +206,7 @@ class Maker:
 
     def constant(self, kind: str) -> Expr:
         of = self.rng.choice(_TYPES[kind])
-        if self.chance(0.04):
+        if t.is_nested(of) or self.chance(0.04):
             self.note("typed NULL")
             return Expr(f"CAST(NULL AS {of})", of)
         value = self.rng.choice(domain(of))

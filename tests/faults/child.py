@@ -60,7 +60,8 @@ def carry_on(job: Job) -> None:
     trap.doing = "REPORT"
     tell("recovered", **findings(db))
     story = locate(job.seed, db.engine.epoch, {one.name: one.sql for one in db.engine.catalog})
-    assert story is not None, "the story has no such state"
+    if story is None:  # whoever reads the findings sees it too
+        return
     db.warehouse.reader().execute(f"SET GLOBAL checkpoint_threshold = '{CHECKPOINT_BYTES}B'")
     taken = 0
     while job.steps is None or taken < job.steps:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import signal
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import headwater as hw
-from tests.faults.process import Job, open_warehouse, tell
+from headwater.engine import faults
+from tests.faults.process import Job, tell
 
 SETUP = """
     CREATE TABLE parcels (id INT, town STRING, note STRING);
@@ -27,9 +31,11 @@ def meet_a_full_disk(job: Job) -> None:
     """
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write that goes too far then fails, as it does on a full disk
     tell("opening", pid=os.getpid())
-    db = open_warehouse(job.folder)
+    db = hw.connect(job.folder)
+    assert isinstance(db, hw.Database)
     db.execute(SETUP)
     db.insert("parcels", PARCELS)
+    db.execute("DELETE FROM parcels WHERE town = 'town 0'")  # there must be something to consolidate
     tell("before", **_facts(db))
     log = Path(job.folder, "warehouse.duckdb.wal").stat().st_size
     if job.point == "file":
@@ -46,9 +52,46 @@ def meet_a_full_disk(job: Job) -> None:
 
 ACTIONS: dict[str, Callable[[hw.Database], object]] = {
     "insert": lambda db: db.insert("parcels", PARCELS),
+    "insert together": lambda db: _insert_together(db),
     "delete": lambda db: db.execute("DELETE FROM parcels WHERE town = 'town 1'"),
     "create": lambda db: db.execute("CREATE VIEW notes AS SELECT id, note FROM parcels"),
+    "consolidate": lambda db: _consolidate(db, "parcels"),
 }
+
+
+def _insert_together(db: hw.Database) -> None:
+    """Three threads insert at once, and share an epoch because they all had to wait."""
+    errors: list[hw.HeadwaterError] = []
+
+    def insert(part: int) -> None:
+        try:
+            db.insert("parcels", PARCELS[part::3])
+        except hw.HeadwaterError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=insert, args=(part,)) for part in range(3)]
+    with db.engine.lock:
+        for thread in threads:
+            thread.start()
+        while db.writer.waiting[0] < len(threads):
+            time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def _consolidate(db: hw.Database, store: str) -> None:
+    """Let the background thread rewrite a store, and wait until it has given up or is done."""
+    over = threading.Event()
+    handler = logging.Handler()
+    handler.emit = lambda record: over.set()  # type: ignore[method-assign]
+    logging.getLogger("headwater").addHandler(handler)
+    faults.hook = lambda point: over.set() if point == "consolidation committed" else None
+    db.engine.appended[store] = 1_000_000
+    db.consolidator.nudge()
+    over.wait(10.0)
+    time.sleep(0.2)
 
 
 def _try(when: str, db: hw.Database, action: Callable[[hw.Database], object]) -> None:

@@ -174,7 +174,7 @@ class Subject:
             raise Broken(f"a child that nobody killed ended with {code}")
 
     def _run(self, job: Job, kill: Kill) -> tuple[int, int]:
-        pid, left = 0, kill.nth
+        pid, left, failure = 0, kill.nth, ""
         for event in self._nursery.start(job):
             match event["event"]:
                 case "opening":
@@ -184,7 +184,9 @@ class Subject:
                 case "done":
                     self.position, self.epoch = event["position"], event["epoch"]
                 case "failed":
-                    raise Broken(f"after {self._last}: {event['error']}")
+                    failure = f"after {self._last}: {event['error']}"
+                case "ended" if failure:
+                    raise Broken(failure)
                 case "ended":
                     return event["code"], left
             if event["event"] == kill.event and left:
@@ -212,9 +214,8 @@ class Subject:
     def _compare(self, story: Story, found: Event) -> None:
         expected = {name: show(rows) for name, rows in story.contents().items()}
         for name in sorted(expected.keys() | found["contents"].keys()):
-            wanted, got = expected.get(name), found["contents"].get(name)
-            if wanted != got:
-                self._differ(f"{name} holds {got}, not {wanted}")
+            if expected.get(name) != found["contents"].get(name):
+                self._differ(f"{name} holds {found['contents'].get(name)}, not {expected.get(name)}")
         if "marks" in expected:
             surplus = Counter(found["contents"]["marks"]) - Counter(expected["marks"])
             self._tally.twice += len(surplus)
@@ -231,7 +232,7 @@ class Subject:
         self._tally.differences.append(f"after {self._last}, at epoch {self.epoch}: {difference}")
 
 
-# -- when to kill ---------------------------------------------------------------------------------------------------------
+# -- when to kill -----------------------------------------------------------------------------------------------------
 
 #: A transaction that defines something passes the same points as an epoch.
 AT_DEFINITIONS = (

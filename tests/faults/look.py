@@ -14,9 +14,9 @@ def look_at_damage(job: Job) -> None:
     try:
         with hw.connect(job.folder) as db:
             names = [str(one["name"]) for one in db.relations()]
+            epoch = db.status()["epoch"]
             rows = {name: db.query(f"SELECT * FROM {name}").to_pylist() for name in names}
-            tell("read", epoch=db.status()["epoch"], rows=rows)
-            if names:
-                db.insert("parcels", [(0, "town 9", "")])
+            db.insert("parcels", [(0, "town 9", "")])
+            tell("read", epoch=epoch, rows=rows)
     except hw.HeadwaterError as error:
         tell("refused", code=error.code, message=str(error))

@@ -1,4 +1,4 @@
-"""What every child has: a job, a voice, a trap that kills it, and a warehouse with its background work at full speed."""
+"""What every child has: a job, a voice, a trap that kills it, and a warehouse whose background work never rests."""
 
 from __future__ import annotations
 

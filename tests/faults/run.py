@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.faults.harness import Kill, Nursery, Subject, Tally, any_kill
+from tests.faults.harness import Broken, Kill, Nursery, Subject, Tally, any_kill
 
 #: Kills that one warehouse goes through; then a new one is begun, so that the beginning is met often too.
 KILLS_PER_WAREHOUSE = 40
@@ -29,13 +29,17 @@ def main() -> int:
         for number, first in enumerate(range(0, options.kills, KILLS_PER_WAREHOUSE)):
             rng = random.Random(f"{seed}:{number}")
             subject = Subject(nursery, Path(folder, str(number)), seed + number, tally)
-            for kill in [any_kill(rng) for _ in range(min(KILLS_PER_WAREHOUSE, options.kills - first))]:
-                subject.live(kill)
-                places[_place(kill)] += 1
-                if sys.stderr.isatty():
-                    print(f"\r{tally}", end="", file=sys.stderr)
-            subject.rest()
-            subject.rest(0)
+            try:
+                for kill in [any_kill(rng) for _ in range(min(KILLS_PER_WAREHOUSE, options.kills - first))]:
+                    subject.live(kill)
+                    places[_place(kill)] += 1
+                    if sys.stderr.isatty():
+                        print(f"\r{tally}", end="", file=sys.stderr)
+                subject.rest()
+                subject.rest(0)
+            except Broken as broken:
+                tally.differences.append(str(broken))
+                break
             epochs += subject.epoch
     for place, n in sorted(places.items()):
         print(f"  {n:4} {place}")

@@ -236,7 +236,7 @@ class Story:
         self.epochs.append(count)
         return Step(changes=changes)
 
-    # -- what must be there ----------------------------------------------------------------------------------------------
+    # -- what must be there --------------------------------------------------------------------------------------------
 
     def contents(self) -> dict[str, Bag]:
         """Every relation that can be read."""
@@ -283,6 +283,7 @@ def moment(epoch: int) -> dt.datetime:
 def _algebra(sql: str) -> Node:
     """A view's query as a tree, for the reference evaluator."""
     with hw.connect() as db:
+        assert isinstance(db, hw.Database)
         for one in dict.fromkeys((*BEGINNING, SCRATCH, sql)):
             db.execute(one)
         return db.algebra(sql.split()[2])

@@ -13,6 +13,7 @@ from sqlglot import exp
 from headwater import types as t
 from headwater.algebra.evaluate import Bag, evaluate
 from headwater.algebra.nodes import Node, Scan
+from headwater.algebra.read import read_node
 from headwater.algebra.scalars import Scalar
 from headwater.errors import HeadwaterError, Source
 from headwater.sql.bind import bind_row_scalar
@@ -108,10 +109,8 @@ def tree(text: str) -> str:
 
 
 def lines(text: str) -> str:
-    """Expected text of a tree, written inside a test."""
-    body = text.strip("\n").split("\n")
-    margin = min(len(line) - len(line.lstrip()) for line in body if line.strip())
-    return "\n".join(line[margin:] for line in body).rstrip()
+    """An expected tree, written in a test with whatever breaks and blanks read best, as it prints."""
+    return str(read_node(text, {info.name: info.fields for info in (ORDERS, CUSTOMERS)}))
 
 
 def refused(text: str, how: object = view) -> tuple[str, str, str]:

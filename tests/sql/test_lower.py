@@ -8,12 +8,12 @@ from headwater import types as t
 from headwater.errors import Source, Span
 from headwater.sql.lower import OrderKey, lower_view
 from headwater.sql.statements import Name
-from tests.sql.shop import SHOP, answer, lines, parse, tree, view
+from tests.sql.shop import SHOP, answer, lines, parse, refused, tree, view
 
 
 def test_a_projection_over_a_filter() -> None:
     assert tree("SELECT id, price * 2 AS twice FROM orders WHERE cust IS NOT NULL AND qty > 3") == lines("""
-        project[id := orders.id, twice := orders.price * {DECIMAL(1,0) '"2"'}](
+        project[id := orders.id, twice := orders.price * {DECIMAL(1,0) '2'}](
           filter[orders.cust is not null and orders.qty > 3L](
             orders as orders))
     """)
@@ -75,6 +75,33 @@ def test_joins_nest_as_written() -> None:
     """)
 
 
+def test_using_makes_one_column_of_two() -> None:
+    text = "SELECT *, c.id AS theirs FROM customers o JOIN customers c USING (ID) JOIN customers d USING (id, name)"
+    # the name of the two first is ambiguous, unlike their id
+    assert refused(text)[:2] == ("HW120", "name")
+    assert tree("SELECT *, c.id AS x FROM (SELECT qty, id FROM orders) o JOIN customers c USING (ID)") == lines("""
+        project[id := o.id, qty := o.qty, name := c.name, nation := c.nation, x := c.id](
+          join[o.id = c.id](
+            project[o.qty := orders.qty, o.id := orders.id](orders as orders),
+            Customers as c since 3))
+    """)
+
+
+def test_using_again_puts_its_own_columns_first() -> None:
+    text = """
+        SELECT * FROM VALUES (1, 2) AS a(x, y) JOIN VALUES (1, 3) AS b(x, z) USING (x)
+        JOIN VALUES (2, 4L) AS c(y, x) USING (y)
+    """
+    assert answer(text).names == ("y", "x", "z", "x")
+
+
+def test_a_natural_join_uses_all_names_both_sides_have() -> None:
+    assert tree("SELECT name, o.price FROM orders o NATURAL JOIN customers c") == lines("""
+        project[name := c.name, price := o.price](
+          join[o.id = c.id](orders as o, Customers as c since 3))
+    """)
+
+
 def test_a_derived_table_is_one_projection_and_melts_into_the_next() -> None:
     text = "SELECT y + 1 AS z FROM (SELECT id * 2 AS y FROM orders WHERE id > 3) d WHERE y < 9"
     assert tree(text) == lines("""
@@ -114,12 +141,12 @@ def test_union_all_meets_at_common_types_under_the_first_names() -> None:
             orders as orders),
           project[a := cast(orders_2.price as DECIMAL(12,2))](
             orders as orders_2),
-          values[a DECIMAL(12,2)](({DECIMAL(12,2) '"1.00"'})))
+          values[a DECIMAL(12,2)](({DECIMAL(12,2) '1.00'})))
     """)
 
 
 def test_a_query_without_from_is_computed() -> None:
-    assert tree("SELECT 1 + 1 AS a, 'x' AS b") == "values[a INT, b STRING]((2, 'x'))"
+    assert tree("SELECT 1 + 1 AS a, 'x' AS b") == lines("values[a INT, b STRING]((2, 'x'))")
     assert tree("SELECT 1 AS a WHERE 1 > 2") == lines("""
         project[a := 1](
           filter[false](
@@ -131,7 +158,7 @@ def test_values_meet_at_common_types() -> None:
     assert tree("SELECT x, y FROM VALUES (1, 'a'), (2L, NULL) AS v(x, y)") == lines("""
         values[x BIGINT, y STRING]((1L, 'a'), (2L, {STRING null}))
     """)
-    assert tree("VALUES (1, 2)") == "values[col1 INT, col2 INT]((1, 2))"
+    assert tree("VALUES (1, 2)") == lines("values[col1 INT, col2 INT]((1, 2))")
 
 
 def test_select_items_see_the_aliases_before_them() -> None:

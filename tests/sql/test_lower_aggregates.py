@@ -30,9 +30,9 @@ def test_a_sum_over_nothing_is_null() -> None:
 def test_terms_are_shared() -> None:
     text = "SELECT sum(qty) AS s, avg(qty) AS a, count(qty) AS n, sum(qty) + 1 AS s1 FROM orders"
     assert tree(text) == lines("""
-        present[s := if(t2 > 0L, cast(t1 as BIGINT), {BIGINT null}), a := avg_double(cast(t1 as DOUBLE), t2), \
-n := t2, s1 := if(t2 > 0L, cast(t1 as BIGINT), {BIGINT null}) + 1L](
-          sum[; t1 := if(orders.qty is null, 0L, orders.qty), t2 := orders.qty is not null](
+        present[s := if(t2 > 0L, cast(t1 as BIGINT), {BIGINT null}), a := avg_double(cast(t1 as DOUBLE), t2),
+                n := t2, s1 := if(t2 > 0L, cast(t1 as BIGINT), {BIGINT null}) + 1L](
+          sum[; t1 := coalesce(orders.qty, 0L), t2 := orders.qty is not null](
             orders as orders))
     """)
 
@@ -41,7 +41,7 @@ def test_doubles_count_what_is_not_finite() -> None:
     terms = dict(view("SELECT sum(weight) AS s FROM orders").children[0].terms)  # type: ignore[attr-defined]
     assert [str(term) for term in terms.values()] == [
         "orders.weight is not null",
-        "if(is_finite(orders.weight), orders.weight, {DOUBLE '\"0.0\"'})",
+        "if(is_finite(orders.weight), orders.weight, {DOUBLE '0.0'})",
         "is_nan(orders.weight)",
         "is_positive_infinity(orders.weight)",
         "is_negative_infinity(orders.weight)",

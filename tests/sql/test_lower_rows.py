@@ -16,8 +16,8 @@ B = t.Field("b", t.Decimal(5, 1))
 
 
 def test_values_are_converted_now() -> None:
-    assert str(inserted("VALUES (1, 2.25), (2, NULL)", A, B)) == (
-        "values[a BIGINT, b DECIMAL(5,1)]((1L, {DECIMAL(5,1) '\"2.3\"'}), (2L, {DECIMAL(5,1) null}))"
+    assert str(inserted("VALUES (1, 2.25), (2, NULL)", A, B)) == lines(
+        "values[a BIGINT, b DECIMAL(5,1)]((1L, {DECIMAL(5,1) '2.3'}), (2L, {DECIMAL(5,1) null}))"
     )
 
 

@@ -104,10 +104,14 @@ class Emitter:
 
     Args:
         grouped: names of relations that are stored by group, and so have rows that are not shown.
+        net: add up each relation's rows before anything is computed from them. Without it, a row that came and went
+            is computed with both signs, which cancels, unless the computation raises. So the fast form runs first,
+            and if a value makes it fail, this one decides whether a living row is to blame.
     """
 
-    def __init__(self, grouped: frozenset[str] = frozenset()) -> None:
+    def __init__(self, grouped: frozenset[str] = frozenset(), net: bool = False) -> None:
         self._grouped = grouped
+        self._net = net
         self._subqueries = 0
 
     def rows(self, node: Node) -> exp.Query:
@@ -213,21 +217,25 @@ class Emitter:
 
     def _scan(self, node: Scan) -> _Flat:
         alias = node.alias
-        if node.version is Version.NEW:
-            stored, changed = (
-                self._scan_columns(node, table, since)
-                for table, since in ((store_table(node.relation), node.since), (delta_table(node.relation), 0))
-            )
-            both = exp.Union(this=stored, expression=changed, distinct=False)
-            source: exp.Expr = exp.Subquery(this=both, alias=exp.TableAlias(this=name(alias)))
-            where: list[exp.Expr] = []
-        else:
-            delta = node.version is Version.DELTA
-            source = delta_table(node.relation) if delta else store_table(node.relation)
-            source.set("alias", exp.TableAlias(this=name(alias)))
-            where = self._visible(node.relation, 0 if delta else node.since, alias)
         columns: dict[str, exp.Expr] = {f"{alias}.{f.name}": column(f.name, alias) for f in node.fields}
-        return _Flat([source], where, columns, [column(MULTIPLICITY, alias)])
+        counts: list[exp.Expr] = [column(MULTIPLICITY, alias)]
+        if node.version is Version.NEW or self._net:
+            source = exp.Subquery(this=self._scan_rows(node), alias=exp.TableAlias(this=name(alias)))
+            return _Flat([source], [], columns, counts)
+        delta = node.version is Version.DELTA
+        table = delta_table(node.relation) if delta else store_table(node.relation)
+        table.set("alias", exp.TableAlias(this=name(alias)))
+        return _Flat([table], self._visible(node.relation, 0 if delta else node.since, alias), columns, counts)
+
+    def _scan_rows(self, node: Scan) -> exp.Query:
+        """What a scan reads, as a query of its own."""
+        parts: list[exp.Query] = []
+        if node.version is not Version.DELTA:
+            parts.append(self._scan_columns(node, store_table(node.relation), node.since))
+        if node.version is not Version.STORED:
+            parts.append(self._scan_columns(node, delta_table(node.relation), 0))
+        rows = parts[0] if len(parts) == 1 else exp.Union(this=parts[0], expression=parts[1], distinct=False)
+        return self.consolidated(rows, tuple(f.name for f in node.fields)) if self._net else rows
 
     def _scan_columns(self, node: Scan, table: exp.Table, since: int) -> exp.Select:
         items = [*(column(f.name) for f in node.fields), column(MULTIPLICITY)]

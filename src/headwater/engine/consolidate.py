@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
 
 import duckdb
 from sqlglot import exp
@@ -149,11 +150,13 @@ def trim(engine: Engine, stream: str) -> None:
             return
         back = [one.program.looks_back_to(relation.name) for one in engine.catalog if one.program]
         limit = min([first_epoch_seen(engine, relation), *(epoch for epoch in back if epoch is not None)])
-        if limit > 0:
-            with engine.transaction():
-                engine.connection.execute(
-                    f'DELETE FROM {sql(store_table(relation.name))} WHERE "{EPOCH}" <= {int(limit)}'
-                )
+        if limit <= relation.begins:
+            return
+        after = engine.catalog.with_changed(replace(relation, begins=limit))
+        with engine.transaction():
+            engine.connection.execute(f'DELETE FROM {sql(store_table(relation.name))} WHERE "{EPOCH}" <= {int(limit)}')
+            engine.change_catalog(after)
+        engine.adopt(after)
 
 
 def _owner(engine: Engine, store: str) -> Relation | None:

@@ -32,25 +32,33 @@ def create_base(engine: Engine, relation: Relation) -> None:
 
 def create_view(engine: Engine, relation: Relation) -> None:
     """Make a view and fill it from what its inputs hold."""
+    try:
+        _create_view(engine, relation, net=False)
+    except ViewFailed:  # perhaps only over a row that is gone already
+        try:
+            _create_view(engine, relation, net=True)
+        except ViewFailed as failed:
+            raise UserError(
+                failed.code,
+                f"view {relation.name} cannot be computed from the present rows: {failed.reason}",
+                hint="the view was not created",
+            ) from failed
+
+
+def _create_view(engine: Engine, relation: Relation, net: bool) -> None:
     assert relation.program is not None
     after = engine.catalog.with_added(relation)
-    try:
-        with engine.transaction():
-            for stream in _newly_kept(engine.catalog, after):
-                engine.connection.execute(_store_of(stream))
-            emitter = Emitter(after.grouped)
-            for one in relation.program.maps:
-                engine.connection.execute(map_statements(relation.program, one, emitter).create)
-            rebuild = plan_rebuild(relation, after)
-            engine.flow(engine.schedule_for(after), Workspace(engine.connection), engine.epoch, rebuild)
-            faults.reach("view filled")
-            engine.change_catalog(after)
-    except ViewFailed as failed:
-        raise UserError(
-            failed.code,
-            f"view {relation.name} cannot be computed from the present rows: {failed.reason}",
-            hint="the view was not created",
-        ) from failed
+    with engine.transaction():
+        for stream in _newly_kept(engine.catalog, after):
+            engine.connection.execute(_store_of(stream))
+            after = after.with_changed(replace(stream, begins=engine.epoch))
+        emitter = Emitter(after.grouped)
+        for one in relation.program.maps:
+            engine.connection.execute(map_statements(relation.program, one, emitter).create)
+        workspace = Workspace(engine.connection)
+        engine.flow(engine.schedule_for(after, net), workspace, engine.epoch, plan_rebuild(relation, after), net)
+        faults.reach("view filled")
+        engine.change_catalog(after)
     engine.adopt(after)
 
 
@@ -84,30 +92,32 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
 def refresh(engine: Engine, relation: Relation) -> Epoch:
     """Evaluate a view anew from its inputs, as an epoch of its own; a suspended view follows them again."""
     assert relation.program is not None
-    lost = [name for name in _not_kept(relation.program, engine.catalog) if name]
-    if lost:
+    lost = _lost(relation.program, engine.catalog)
+    if lost is not None:
         raise UserError(
             "HW505",
-            f"view {relation.name} cannot be evaluated anew: stream {lost[0]} keeps no rows",
-            hint="drop and create the view, or create the stream with RETAIN",
+            f"view {relation.name} cannot be evaluated anew: rows that it has seen of stream {lost} are not kept",
+            hint="drop and create the view; a stream with RETAIN ALL keeps all rows",
         )
     after = engine.catalog.with_changed(catalogs.resume(relation))
     return engine.run([], after, plan_rebuild(relation, after))
 
 
 def plan_rebuild(relation: Relation, catalog: Catalog) -> Rebuild:
-    """The statements that evaluate each map of a view from what is stored now."""
-    assert relation.program is not None
-    emitter = Emitter(catalog.grouped)
-    missing = _not_kept(relation.program, catalog)
-    statements: dict[str, tuple[Fill, ...]] = {}
-    for one in relation.program.maps:
-        if relation.program.recomputes(one.name):
-            statements[one.name] = ()
-        else:
-            present = Map(one.name, _without(one.definition, missing))
-            statements[one.name] = rebuild_statements(present, emitter)
-    return Rebuild(relation.name, statements)
+    """How to evaluate each map of a view from what is stored now."""
+    program = relation.program
+    assert program is not None
+    missing = _not_kept(program, catalog)
+
+    def plan(net: bool) -> dict[str, tuple[Fill, ...]]:
+        emitter = Emitter(catalog.grouped, net)
+        return {
+            one.name: rebuild_statements(Map(one.name, _without(one.definition, missing)), emitter)
+            for one in program.maps
+            if not program.recomputes(one.name)
+        }
+
+    return Rebuild(relation.name, plan)
 
 
 def first_epoch_seen(engine: Engine, relation: Relation) -> int:
@@ -120,7 +130,19 @@ def first_epoch_seen(engine: Engine, relation: Relation) -> int:
     found = engine.connection.execute(
         "SELECT coalesce(max(number), 0) FROM hw.epochs WHERE clock < ?", [horizon]
     ).fetchone()
-    return int(found[0]) if found else 0
+    return max(int(found[0]) if found else 0, relation.begins)
+
+
+def _lost(program: Program, catalog: Catalog) -> str | None:
+    """A stream of whose rows a view has seen some that are not stored, if there is one."""
+    for one in program.maps:
+        for scan in one.definition.walk():
+            stream = catalog.find(scan.relation) if isinstance(scan, Scan) else None
+            if stream is None or stream.kind is not Kind.STREAM or not isinstance(scan, Scan):
+                continue
+            if not catalog.keeps(stream) or scan.since < stream.begins:
+                return stream.name
+    return None
 
 
 def _store_of(relation: Relation) -> str:

@@ -52,10 +52,15 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Rebuild:
-    """A view to be evaluated anew: per map, the statements that fill its pending table."""
+    """A view to be evaluated anew.
+
+    Attributes:
+        view: its name.
+        plan: the statements that fill the pending table of each map; the argument is `net`, as of `Emitter`.
+    """
 
     view: str
-    statements: Mapping[str, tuple[Fill, ...]]
+    plan: Callable[[bool], Mapping[str, tuple[Fill, ...]]]
 
 
 class Engine:
@@ -88,8 +93,9 @@ class Engine:
             self._schedule = self.schedule_for(self.catalog)
         return self._schedule
 
-    def schedule_for(self, catalog: Catalog) -> Schedule:
-        return make_schedule(catalog, self._emitted)
+    def schedule_for(self, catalog: Catalog, net: bool = False) -> Schedule:
+        """The schedule of a catalogue; with `net`, the careful form (see `Emitter`), which is rarely needed."""
+        return make_schedule(catalog, {}, net) if net else make_schedule(catalog, self._emitted)
 
     # -- transactions ------------------------------------------------------------------------------------------------
 
@@ -139,25 +145,34 @@ class Engine:
             rebuild: a view to evaluate anew; if that fails the epoch fails.
         """
         suspended: dict[str, str] = {}
+        net = False
         while True:
             try:
-                return self._attempt(operations, catalog or self.catalog, rebuild, suspended)
+                return self._attempt(operations, catalog or self.catalog, rebuild, suspended, net)
             except ViewFailed as failed:
-                if rebuild is not None and failed.view == rebuild.view:
+                if not net:  # perhaps only a row that is gone already
+                    net = True
+                elif rebuild is not None and failed.view == rebuild.view:
                     raise UserError(
                         failed.code, f"view {failed.view}: {failed.reason}", hint="nothing changed"
                     ) from failed
-                suspended[failed.view] = f"{failed.reason} ({failed.code})"
+                else:
+                    suspended[failed.view] = f"{failed.reason} ({failed.code})"
 
     def _attempt(
-        self, operations: Sequence[Operation], after: Catalog, rebuild: Rebuild | None, suspended: Mapping[str, str]
+        self,
+        operations: Sequence[Operation],
+        after: Catalog,
+        rebuild: Rebuild | None,
+        suspended: Mapping[str, str],
+        net: bool,
     ) -> Epoch:
         number, clock = self.epoch + 1, self.clock()
         for view, reason in suspended.items():
             relation = after.find(view)
             assert relation is not None
             after = after.with_changed(catalogs.suspend(relation, reason, self.epoch))
-        schedule = self.schedule if after is self.catalog else self.schedule_for(after)
+        schedule = self.schedule if after is self.catalog and not net else self.schedule_for(after, net)
         workspace = Workspace(self.connection)
         resolver = Resolver(self.connection, after, workspace, self._statements)
         try:
@@ -166,7 +181,7 @@ class Engine:
                 for operation in operations:
                     resolver.apply(operation)
                 faults.reach("changes resolved")
-                changed = self.flow(schedule, workspace, number, rebuild)
+                changed = self.flow(schedule, workspace, number, rebuild, net)
                 observed = self._observe(changed) if self.observers else {}
                 for table in workspace.large:
                     self.connection.execute(f"DROP TABLE {table}")
@@ -181,7 +196,14 @@ class Engine:
             observer(number, observed)
         return Epoch(number, clock, resolver.counts, dict(suspended))
 
-    def flow(self, schedule: Schedule, workspace: Workspace, epoch: int, rebuild: Rebuild | None = None) -> set[str]:
+    def flow(
+        self,
+        schedule: Schedule,
+        workspace: Workspace,
+        epoch: int,
+        rebuild: Rebuild | None = None,
+        net: bool = False,
+    ) -> set[str]:
         """Carry changes through the stages; returns the names of the relations that changed.
 
         Args:
@@ -189,14 +211,15 @@ class Engine:
             workspace: with the deltas of the base relations filled.
             epoch: under which number changes are appended.
             rebuild: a view whose maps are evaluated anew, whatever is pending for them.
+            net: how to evaluate them; see `Emitter`.
         """
+        anew_statements = rebuild.plan(net) if rebuild is not None else {}
         changed: set[str] = set()
         for stage in schedule.stages:
             anew = rebuild is not None and stage.view == rebuild.view
             if stage.settle is not None:
-                if rebuild is not None and anew:
-                    for statement in rebuild.statements[stage.name]:
-                        self._fill_for_view(stage.view, workspace, pending_of(stage.name), statement)
+                for statement in anew_statements.get(stage.name, ()):
+                    self._fill_for_view(stage.view, workspace, pending_of(stage.name), statement)
                 due = bool(stage.inputs & changed) if stage.recompute else workspace.rows(pending_of(stage.name)) > 0
                 if not due and not anew:
                     continue

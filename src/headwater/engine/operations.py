@@ -12,11 +12,13 @@ from typing import TypeVar
 import duckdb
 import pyarrow as pa
 
+from headwater import types as t
 from headwater.algebra.nodes import Filter, Node
 from headwater.algebra.scalars import Scalar
 from headwater.emit import changes
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
+from headwater.engine.arrow_types import storage_arrow_schema
 from headwater.engine.workspace import KEEP_ROWS, Workspace, delta_of
 from headwater.errors import UserError
 from headwater.store.catalog import Catalog, Kind, Relation
@@ -152,7 +154,7 @@ class Resolver:
         self._catalog = catalog
         self._workspace = workspace
         self._statements = statements
-        self._emitter = Emitter(catalog.grouped)
+        self._emitter = Emitter(catalog.grouped, net=True)  # no second chance here, so carefully at once
         self._batches: dict[str, int] = {}
         #: Rows that have come and gone so far, by relation.
         self.counts: dict[str, int] = {}
@@ -162,12 +164,12 @@ class Resolver:
         match operation:
             case InsertRows(name, rows):
                 relation = check_target(self._catalog, name, "insert")
-                self._add(relation, self._register(rows), 1)
+                self._add(relation, self._register(rows, relation, relation.fields), 1)
                 self._check_keys(relation)
             case InsertChunks(name, chunks):
                 relation = check_target(self._catalog, name, "insert")
                 for rows in chunks():
-                    source = self._register(rows)
+                    source = self._register(rows, relation, relation.fields)
                     self._add(relation, source, 1)
                     self._forget(source)
                 self._check_keys(relation)
@@ -178,19 +180,19 @@ class Resolver:
                 self._check_keys(relation)
             case DeleteRows(name, rows):
                 relation = check_target(self._catalog, name, "delete")
-                source = self._register(rows)
+                source = self._register(rows, relation, relation.fields)
                 self._check_there(relation, source)
                 self._add(relation, source, -1)
             case UpsertRows(name, rows):
                 relation = check_target(self._catalog, name, "upsert", needs_key=True)
                 ordinals = pa.array(range(rows.num_rows), pa.int64())
-                source = self._register(rows.append_column(changes.ORDINAL, ordinals))
+                source = self._register(rows.append_column(changes.ORDINAL, ordinals), relation, relation.fields)
                 self._retire(relation, source)
                 latest = self._emit(changes.insert_latest, relation.name, relation.fields, relation.key_fields, source)
                 self._run(relation, latest)
             case DeleteKeys(name, keys):
                 relation = check_target(self._catalog, name, "delete by key", needs_key=True)
-                source = self._register(keys)
+                source = self._register(keys, relation, relation.key_fields)
                 self._check_keys_there(relation, source)
                 self._retire(relation, source)
             case DeleteWhere(name, alias, predicate):
@@ -233,7 +235,14 @@ class Resolver:
     def _matching(self, relation: Relation, alias: str, predicate: Scalar) -> Filter:
         return changes.matching(relation.name, relation.fields, alias, predicate, self._changed(relation))
 
-    def _register(self, rows: pa.Table) -> str:
+    def _register(self, rows: pa.Table, relation: Relation, fields: t.Schema) -> str:
+        wanted = [*storage_arrow_schema(fields)]
+        if [(one.name, one.type) for one in rows.schema][: len(wanted)] != [(one.name, one.type) for one in wanted]:
+            raise UserError(
+                "HW308",
+                f"{relation.name} was replaced by one with other columns while rows for it were under way",
+                hint=f"{_NOTHING_DONE}; send them again",
+            )
         source = f"#batch{len(self._batches)}"
         self._connection.register(source, rows)
         self._batches[source] = rows.num_rows

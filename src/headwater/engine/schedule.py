@@ -70,15 +70,16 @@ class EmittedView:
 Emitted = dict[str, EmittedView]
 
 
-def make_schedule(catalog: Catalog, emitted: Emitted | None = None) -> Schedule:
+def make_schedule(catalog: Catalog, emitted: Emitted | None = None, net: bool = False) -> Schedule:
     """The stages for the relations of a catalogue. Suspended views take no part.
 
     Args:
         catalog: the relations.
         emitted: kept by the caller from one schedule to the next, so that each view is emitted once.
+        net: see `Emitter`.
     """
     running = [one for one in catalog if one.program is not None and one.suspended is None]
-    views = [_emit(one, catalog, emitted if emitted is not None else {}) for one in running]
+    views = [_emit(one, catalog, emitted if emitted is not None else {}, net) for one in running]
     triggers: dict[str, list[Trigger]] = {}
     for view in views:
         for on, trigger in view.triggers:
@@ -103,13 +104,13 @@ def make_schedule(catalog: Catalog, emitted: Emitted | None = None) -> Schedule:
     return Schedule(tuple(stages))
 
 
-def _emit(view: Relation, catalog: Catalog, emitted: Emitted) -> EmittedView:
+def _emit(view: Relation, catalog: Catalog, emitted: Emitted, net: bool) -> EmittedView:
     program = view.program
     assert program is not None
     found = emitted.get(view.name)
     if found is not None and found.program is program:
         return found
-    emitter = Emitter(catalog.grouped)
+    emitter = Emitter(catalog.grouped, net)
     triggers = tuple(
         (add.on, Trigger(view.name, add.target, step_statement(add, program.map(add.target), emitter).fill))
         for add in program.statements

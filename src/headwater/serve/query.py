@@ -10,7 +10,7 @@ from headwater.algebra.nodes import Present
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import MULTIPLICITY, column, name, sql
 from headwater.engine.arrow_types import from_storage
-from headwater.engine.failures import translate
+from headwater.engine.failures import is_value_error, translate
 from headwater.sql.lower import Answer
 from headwater.store.warehouse import Warehouse
 
@@ -42,11 +42,17 @@ def _spread(rows: exp.Query, names: tuple[str, ...]) -> exp.Select:
     return query.from_(exp.Subquery(this=rows, alias=exp.TableAlias(this=name("#net"))), copy=False)
 
 
-def run_query(warehouse: Warehouse, answer: Answer, emitter: Emitter) -> pa.Table:
-    """Evaluate an answer on a snapshot of its own."""
+def run_query(warehouse: Warehouse, answer: Answer, grouped: frozenset[str]) -> pa.Table:
+    """Evaluate an answer on a snapshot of its own; `grouped` as of `Emitter`."""
     reader = warehouse.reader()
     try:
-        table = reader.sql(answer_query(answer, emitter)).to_arrow_table()
+        try:
+            table = reader.sql(answer_query(answer, Emitter(grouped))).to_arrow_table()
+        except duckdb.Error as error:
+            if not is_value_error(error):
+                raise
+            # Perhaps only a row that is gone already cannot be computed.
+            table = reader.sql(answer_query(answer, Emitter(grouped, net=True))).to_arrow_table()
     except duckdb.Error as error:
         raise translate(error) from error
     finally:

@@ -196,17 +196,18 @@ class RemoteDatabase:
         size = sum(map(len, pieces))
         with self._lock:
             if self._closed:
-                raise UserError("HW457", "the warehouse was closed", hint="connect to it again")
+                raise UserError("HW408", "the warehouse is closed", hint="connect again")
             channel = self._connected()
             if size > self._limit:
                 raise wire.too_large(size, self._limit)
             with self._broken_off():
-                for piece in pieces:
-                    channel.sendall(piece)
-                answer = wire.unpack(channel.recv)
-        if "error" in answer.header:
-            raise wire.load_error(answer.header["error"])
-        return answer
+                answer = _exchange(channel, pieces)
+            if "error" not in answer.header:
+                return answer
+            error = wire.load_error(answer.header["error"])
+            if error.code == wire.TOO_LARGE:
+                self._disconnect()  # the server did not read the rest of the request, so it closes the connection
+        raise error
 
     @contextlib.contextmanager
     def _broken_off(self) -> Iterator[None]:
@@ -239,9 +240,7 @@ class RemoteDatabase:
         try:
             channel.settimeout(_HELLO_SECONDS)
             channel.connect(os.fspath(path))
-            for piece in wire.pack(Message({"op": "hello", **self._speaks()})):
-                channel.sendall(piece)
-            answer = wire.unpack(channel.recv).header
+            answer = _exchange(channel, wire.pack(Message({"op": "hello", **self._speaks()}))).header
         except ConnectionRefusedError as error:
             channel.close()
             raise self._unreachable(f"{path} was left behind by a process that has ended") from error
@@ -284,6 +283,16 @@ class RemoteDatabase:
             message = f"the warehouse {self.folder} cannot be reached through another process: {reason}"
             hint = "try again: the warehouse opens when no other process has it open"
         return UserError(UNREACHABLE, message, hint=hint)
+
+
+def _exchange(channel: socket.socket, pieces: list[bytes | memoryview]) -> Message:
+    """Send a request and read its answer."""
+    try:
+        for piece in pieces:
+            channel.sendall(piece)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # whoever refuses a request answers before it stops reading: the reason can still be read
+    return wire.unpack(channel.recv)
 
 
 def holder(folder: Path) -> int | None:

@@ -7,13 +7,13 @@ warehouse may connect.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import shutil
 import socket
 import tempfile
 import threading
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -94,7 +94,8 @@ class Server:
         Raises:
             UserError: HW455, a process answers on this socket already; HW456, the socket cannot be made.
         """
-        self._database = database
+        # Weak, so that the threads of a server do not keep alive a database that everybody else has forgotten.
+        self._served = weakref.ref(database)
         self._folder = Path(folder).resolve()
         self._max_request_bytes = max_request_bytes
         self._own_folder: Path | None = None
@@ -104,9 +105,6 @@ class Server:
         self._listener = self._listen()
         self._acceptor = threading.Thread(target=self._accept, name="headwater-socket", daemon=True)
         self._acceptor.start()
-        # A script that ends without closing its database must neither leave the socket behind nor keep the database
-        # alive from a thread while the interpreter comes apart.
-        atexit.register(self.close)
 
     def close(self) -> None:
         """Stop listening, let running requests answer for a few seconds, remove the socket.
@@ -118,7 +116,6 @@ class Server:
                 return
             self._closed = True
             clients = dict(self._clients)
-        atexit.unregister(self.close)
         self._remove_files()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread; close alone does not
@@ -246,39 +243,43 @@ class Server:
 
     def _carry_out(self, request: Message) -> Message:
         header = request.header
+        database = self._served()
+        if database is None:
+            raise UserError("HW408", "the warehouse is closed", hint="connect again")
         match header.get("op"):
             case "execute":
-                return wire.dump_results(self._database.execute(header["sql"], name=header["name"]))
+                return wire.dump_results(database.execute(header["sql"], name=header["name"]))
             case "query":
-                return Message({"ok": None}, (self._database.query(header["sql"]),))
+                return Message({"ok": None}, (database.query(header["sql"]),))
             case "epoch":
-                return Message({"ok": wire.dump_epoch(self._run_epoch(header["operations"], request.tables))})
+                return Message({"ok": wire.dump_epoch(_run_epoch(database, header["operations"], request.tables))})
             case "target":
-                catalog = self._database.engine.catalog
+                catalog = database.engine.catalog
                 relation = check_target(catalog, header["relation"], header["operation"], header["needs_key"])
                 return Message({"ok": wire.dump_target(relation)})
             case "explain":
-                explanation = self._database.explain(header["sql"])
+                explanation = database.explain(header["sql"])
                 return Message({"ok": {"text": str(explanation), "data": explanation.to_dict()}})
             case "status":
-                return Message({"ok": self._database.status()})
+                return Message({"ok": database.status()})
             case "relations":
-                return Message({"ok": self._database.relations()})
+                return Message({"ok": database.relations()})
             case other:
                 raise UserError("HW454", f"the process that holds the warehouse knows no request {other!r}")
 
-    def _run_epoch(self, operations: list[dict[str, str]], tables: tuple[pa.Table, ...]) -> Epoch:
-        with self._database.epoch() as builder:
-            methods = {
-                "insert": builder.insert,
-                "delete": builder.delete,
-                "upsert": builder.upsert,
-                "delete_keys": builder.delete_keys,
-            }
-            for operation, rows in zip(operations, tables, strict=True):
-                methods[operation["op"]](operation["relation"], rows)
-        assert builder.committed is not None
-        return builder.committed
+
+def _run_epoch(database: Served, operations: list[dict[str, str]], tables: tuple[pa.Table, ...]) -> Epoch:
+    with database.epoch() as builder:
+        methods = {
+            "insert": builder.insert,
+            "delete": builder.delete,
+            "upsert": builder.upsert,
+            "delete_keys": builder.delete_keys,
+        }
+        for operation, rows in zip(operations, tables, strict=True):
+            methods[operation["op"]](operation["relation"], rows)
+    assert builder.committed is not None
+    return builder.committed
 
 
 def _send(client: socket.socket, pieces: list[bytes | memoryview]) -> None:

@@ -30,6 +30,7 @@ from headwater.sql.types import parse_type
 from headwater.store.catalog import Relation
 
 PROTOCOL = 1
+TOO_LARGE = "HW452"
 MAX_REQUEST_BYTES = 256 * 1024 * 1024
 MAX_HEADER_BYTES = 64 * 1024 * 1024
 #: A hello is read before the other side is known to speak this protocol, so it gets little room.
@@ -99,7 +100,7 @@ def unpack(read: Read, limit: int | None = None) -> Message:
 def too_large(size: int, limit: int) -> UserError:
     """The error about a request over the limit, raised by the client and, for clients that do not look, the server."""
     return UserError(
-        "HW452",
+        TOO_LARGE,
         f"the request has {_mebibytes(size)}, and {_mebibytes(limit)} go through the warehouse's socket at once",
         hint="insert in several smaller batches, or use COPY so that the process that holds the warehouse reads the "
         "file itself",

@@ -55,7 +55,7 @@ def bind_call(binder: Binder, node: exp.Anonymous) -> Scalar:
         if len(args) != 1:
             raise binder.place.mistake("HW122", f"{name.upper()}: takes 1 argument, not {len(args)}", node)
         return binder.convert(args[0], parse_type(name), node)
-    if name == "extract" and name not in REGISTRY:
+    if name == "extract" and name not in REGISTRY and "date_part" in REGISTRY:
         name = "date_part"
     if not _is_callable(name):
         raise _unknown(binder, node, name)

@@ -4,7 +4,7 @@
 |---|---|---|
 | COUNT(*) | | the count of rows |
 | COUNT(x, y) | `x is not null and y is not null` | its total |
-| SUM(x), exact | `if(x is null, 0, x)`, and n = `x is not null` | the total as Spark's type; NULL when n = 0 |
+| SUM(x), exact | `coalesce(x, 0)`, and n = `x is not null` | the total as Spark's type; NULL when n = 0 |
 | SUM(x), DOUBLE | the finite part, n, and how many were NaN, infinity, minus infinity | `sum_double` |
 | AVG(x) | as SUM | the sum divided by n |
 

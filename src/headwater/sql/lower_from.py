@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from headwater.algebra.nodes import Join, Node, Scan
-from headwater.algebra.scalars import TRUE
+from headwater.algebra.scalars import TRUE, Column, Scalar, conjunction
 from headwater.sql.bind import Binder, column
 from headwater.sql.names import fold
 from headwater.sql.place import Place
@@ -108,21 +108,43 @@ def lower_from(clause: exp.From, joins: list[exp.Join], env: Environment) -> tup
 
 def _join(left: Node, names: Scope, join: exp.Join, env: Environment) -> tuple[Node, Scope]:
     place = env.place
-    if join.args.get("method") or join.args.get("using"):
-        what = "NATURAL JOIN" if join.args.get("method") else "JOIN ... USING"
-        raise place.unsupported("HW202", f"{what} is not supported yet", join, "write the condition with ON")
     side, kind = join.side.upper(), join.kind.upper()
+    natural = join.method.upper() == "NATURAL"
     if side or kind not in ("", "INNER", "CROSS"):
         what = " ".join(filter(None, (side, kind, "JOIN")))
         raise place.unsupported("HW202", f"{what} is not supported yet", join, "inner and cross joins are")
-    place.only(join, ("this", "on", "side", "kind"), "HW202")
+    place.only(join, ("this", "on", "side", "kind", "using", *(("method",) if natural else ())), "HW202")
     right, offered = _relation(join.this, env)
+    if natural or join.args.get("using"):
+        return _join_using(left, names, right, offered, join, place)
     names = names + offered
     condition = join.args.get("on")
     if condition is None:
         return Join(left, right, TRUE), names
     binder = Binder(place, lambda node: column(names, node, place), clause="ON")
     return Join(left, right, binder.condition(condition)), names
+
+
+def _join_using(
+    left: Node, names: Scope, right: Node, offered: Scope, join: exp.Join, place: Place
+) -> tuple[Node, Scope]:
+    """A join on equal columns of the same name, each of which is then one column."""
+    wanted: list[exp.Identifier] = join.args.get("using") or []
+    if join.method:
+        theirs = {fold(shown) for shown, _ in offered.columns}
+        wanted = [exp.to_identifier(shown, quoted=True) for shown, _ in names.columns if fold(shown) in theirs]
+    conditions: list[Scalar] = []
+    mine: list[tuple[str, Column]] = []
+    hidden: list[Column] = []
+    both = names + offered
+    binder = Binder(place, lambda node: column(both, node, place), clause="USING")
+    for name in wanted:
+        node = exp.Column(this=name.copy())
+        one, other = column(names, node, place), column(offered, node, place)
+        conditions.append(binder.call("=", join, one, other, shown=f"USING ({name.name})"))
+        mine.append((next(shown for shown, found in names.columns if found == one), one))
+        hidden.append(other)
+    return Join(left, right, conjunction(conditions)), both.merged(tuple(mine), hidden)
 
 
 def _relation(node: exp.Expr, env: Environment) -> tuple[Node, Scope]:

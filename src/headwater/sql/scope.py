@@ -54,12 +54,23 @@ class Visible:
 
 @dataclass(frozen=True)
 class Scope:
-    """The relations of a FROM clause, in order."""
+    """The relations of a FROM clause, in order.
+
+    `hidden` are columns that JOIN ... USING merged into others: only their relation's alias still reaches them.
+    `first` are the columns they were merged into, which `*` gives first.
+    """
 
     relations: tuple[Visible, ...] = ()
+    hidden: frozenset[Column] = frozenset()
+    first: tuple[tuple[str, Column], ...] = ()
 
     def __add__(self, other: Scope) -> Scope:
-        return Scope(self.relations + other.relations)
+        return Scope(self.relations + other.relations, self.hidden | other.hidden, self.first + other.first)
+
+    def merged(self, left: tuple[tuple[str, Column], ...], right: Iterable[Column]) -> Scope:
+        """The scope after USING: columns of the left side stand for columns of the right side too."""
+        others = tuple(column for column in self.first if column not in left)
+        return Scope(self.relations, self.hidden | frozenset(right), left + others)
 
     def find(self, node: exp.Column) -> list[Column]:
         """All columns a reference may mean."""
@@ -69,8 +80,14 @@ class Scope:
             for relation in self.relations
             if not table or (relation.alias is not None and fold(relation.alias) == table)
             for shown, column in relation.columns
-            if fold(shown) == name
+            if fold(shown) == name and (table or column not in self.hidden)
         ]
+
+    @property
+    def columns(self) -> list[tuple[str, Column]]:
+        """What `*` stands for."""
+        every = [column for relation in self.relations for column in relation.columns]
+        return [*self.first, *(c for c in every if c not in self.first and c[1] not in self.hidden)]
 
     def column(self, node: exp.Column, place: Place) -> Column:
         """The column a reference means.
@@ -98,7 +115,7 @@ class Scope:
         if qualifier is None:
             if not self.relations:
                 raise place.mistake("HW101", "* needs a FROM clause", node)
-            return [column for relation in self.relations for column in relation.columns]
+            return self.columns
         chosen = [r for r in self.relations if r.alias is not None and fold(r.alias) == fold(qualifier.name)]
         if not chosen:
             raise self._no_relation(qualifier.name, qualifier, place)
@@ -121,7 +138,7 @@ class Scope:
         return place.mistake("HW101", f"there is no column {node.name}{where}", node, hint)
 
     def _holders(self, node: exp.Column) -> list[Visible]:
-        return [relation for relation in self.relations if Scope((relation,)).find(node)]
+        return [relation for relation in self.relations if Scope((relation,), self.hidden).find(node)]
 
     def _no_relation(self, name: str, node: exp.Expr, place: Place) -> HeadwaterError:
         known = [r.alias for r in self.relations if r.alias is not None]

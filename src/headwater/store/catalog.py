@@ -34,6 +34,7 @@ class Relation:
         key: primary key of a table; empty for a bag of rows.
         static: a table that does not change once a view uses it.
         retain: for how many microseconds a stream's rows stay for new views to start from, `ALL`, or None.
+        begins: the epoch after which all rows of a stream are stored; older ones are gone or were never kept.
         sql: the statement that made it.
         created: the epoch after which it was made.
         program: how a view is maintained.
@@ -48,6 +49,7 @@ class Relation:
     key: tuple[str, ...] = ()
     static: bool = False
     retain: int | str | None = None
+    begins: int = 0
     sql: str = ""
     created: int = 0
     program: Program | None = None
@@ -74,6 +76,7 @@ class Relation:
                 "key": list(self.key),
                 "static": self.static,
                 "retain": self.retain,
+                "begins": self.begins,
                 "sql": self.sql,
                 "created": self.created,
                 "program": self.program.to_dict() if self.program else None,
@@ -88,7 +91,10 @@ def _from_json(text: str, schemas: Mapping[str, t.Schema]) -> Relation:
     data = json.loads(text)
     fields = tuple(t.Field(name, read_type(of), nullable) for name, of, nullable in data["fields"])
     program = program_from_dict(data["program"], schemas) if data["program"] else None
-    rest = {key: data[key] for key in ("name", "static", "retain", "sql", "created", "strict", "suspended", "stopped")}
+    rest = {
+        key: data[key]
+        for key in ("name", "static", "retain", "begins", "sql", "created", "strict", "suspended", "stopped")
+    }
     return Relation(kind=Kind(data["kind"]), fields=fields, key=tuple(data["key"]), program=program, **rest)
 
 

@@ -24,9 +24,12 @@ from headwater.algebra.functions import (  # isort: skip
     bits as bits,
     comparison as comparison,
     conditional as conditional,
+    dates as dates,
+    formats as formats,
     logic as logic,
     mathematics as mathematics,
     rounding as rounding,
+    patterns as patterns,
     strings as strings,
 )
 

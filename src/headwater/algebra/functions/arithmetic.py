@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from headwater import types as t
 from headwater.algebra.functions.errors import division_by_zero
+from headwater.algebra.functions.intervals import compute, fit_interval, is_temporal, temporal_signature
 from headwater.algebra.functions.numbers import WIDE, fit_decimal, fit_float, fit_integer, positive_zero, round_to
 from headwater.algebra.functions.registry import Resolver, Signature, define
 from headwater.algebra.functions.signatures import MORE_THAN_38, common, count_args, decimal_of, describe
@@ -78,8 +79,8 @@ def arithmetic(args: tuple[Scalar, ...], decimal_rule: DecimalRule, exact_intege
     return Signature((kind, kind), kind)
 
 
-def _resolver(rule: DecimalRule, exact_integers: bool = True) -> Resolver:
-    return lambda args: arithmetic(args, rule, exact_integers)
+def _resolver(operator: str, rule: DecimalRule, exact_integers: bool = True) -> Resolver:
+    return lambda args: temporal_signature(operator, args) or arithmetic(args, rule, exact_integers)
 
 
 def fit(value: object, kind: t.Type) -> object:
@@ -95,25 +96,31 @@ def fit(value: object, kind: t.Type) -> object:
     return fit_float(value, kind)
 
 
-@define("+", _resolver(_sum_type), raises=True)
+@define("+", _resolver("+", _sum_type), raises=True)
 def add(call: Call, a: object, b: object) -> object:
     """Sum."""
+    if is_temporal(call):
+        return compute(call, a, b)
     if isinstance(a, Decimal) and isinstance(b, Decimal):
         return fit(WIDE.add(a, b), call.type)
     return fit(a + b, call.type)  # type: ignore[operator]
 
 
-@define("-", _resolver(_sum_type), raises=True)
+@define("-", _resolver("-", _sum_type), raises=True)
 def subtract(call: Call, a: object, b: object) -> object:
     """Difference."""
+    if is_temporal(call):
+        return compute(call, a, b)
     if isinstance(a, Decimal) and isinstance(b, Decimal):
         return fit(WIDE.subtract(a, b), call.type)
     return fit(a - b, call.type)  # type: ignore[operator]
 
 
-@define("*", _resolver(_product_type), raises=True)
+@define("*", _resolver("*", _product_type), raises=True)
 def multiply(call: Call, a: object, b: object) -> object:
     """Product."""
+    if is_temporal(call):
+        return compute(call, a, b)
     if isinstance(a, Decimal) and isinstance(b, Decimal):
         return fit(WIDE.multiply(a, b), call.type)
     return fit(a * b, call.type)  # type: ignore[operator]
@@ -124,11 +131,13 @@ def divide_decimal(a: Decimal, b: Decimal, kind: t.Type) -> Decimal:
     return fit_decimal(round_to(WIDE.divide(a, b), t.MAX_PRECISION), kind)
 
 
-@define("/", _resolver(quotient_type, exact_integers=False), raises=True)
+@define("/", _resolver("/", quotient_type, exact_integers=False), raises=True)
 def divide(call: Call, a: object, b: object) -> object:
     """Quotient: DOUBLE for integers, exact for decimals; an error for a zero divisor."""
     if b == 0:
         raise division_by_zero()
+    if is_temporal(call):
+        return compute(call, a, b)
     if isinstance(a, Decimal) and isinstance(b, Decimal):
         return divide_decimal(a, b, call.type)
     assert isinstance(a, float)
@@ -147,7 +156,7 @@ def remainder(a: object, b: object) -> object:
     return math.nan if math.isinf(a) else math.fmod(a, b)
 
 
-@define(("%", "mod"), _resolver(remainder_type), raises=True)
+@define(("%", "mod"), _resolver("%", remainder_type), raises=True)
 def modulo(call: Call, a: object, b: object) -> object:
     """Remainder with the sign of the dividend; an error for a zero divisor."""
     if b == 0:
@@ -191,8 +200,7 @@ def negate(call: Call, a: object) -> object:
         assert isinstance(a, int)
         return fit_integer(-a, call.type)
     if isinstance(a, int):
-        bits = t.BIGINT if isinstance(call.type, t.DayTimeInterval) else t.INT
-        return fit_integer(-a, bits)
+        return fit_interval(-a, call.type)
     return -a  # type: ignore[operator]
 
 
@@ -200,10 +208,7 @@ def negate(call: Call, a: object) -> object:
 def absolute(call: Call, a: object) -> object:
     """The number without its sign."""
     if isinstance(a, int):
-        kind = call.type
-        if isinstance(kind, t.DayTimeInterval | t.YearMonthInterval):
-            kind = t.BIGINT if isinstance(kind, t.DayTimeInterval) else t.INT
-        return fit_integer(abs(a), kind)
+        return fit_integer(abs(a), call.type) if isinstance(call.type, t.Integer) else fit_interval(abs(a), call.type)
     return a.copy_abs() if isinstance(a, Decimal) else abs(a)  # type: ignore[arg-type]
 
 

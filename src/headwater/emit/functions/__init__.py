@@ -8,8 +8,10 @@ from headwater.emit.functions.build import EMITTERS
 from headwater.emit.functions import (  # isort: skip
     aggregates as aggregates,
     arithmetic as arithmetic,
+    dates as dates,
     logic as logic,
     mathematics as mathematics,
+    patterns as patterns,
     strings as strings,
 )
 

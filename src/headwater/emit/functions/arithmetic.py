@@ -7,6 +7,7 @@ from sqlglot import exp
 from headwater import types as t
 from headwater.algebra.functions.casts import widens
 from headwater.algebra.functions.errors import DIVISION_BY_ZERO
+from headwater.algebra.functions.intervals import is_temporal
 from headwater.algebra.scalars import Call, Cast, Scalar
 from headwater.emit.functions.build import (
     both,
@@ -25,6 +26,7 @@ from headwater.emit.functions.build import (
     wrap,
 )
 from headwater.emit.functions.decimals import decimal_product, quotient, rounded_product
+from headwater.emit.functions.intervals import emit_temporal
 from headwater.emit.functions.literals import known
 
 
@@ -59,6 +61,8 @@ _KINDS: dict[str, type[exp.Expr]] = {"+": exp.Add, "-": exp.Sub}
 
 @emits("+", "-")
 def _add_or_subtract(call: Call, *args: exp.Expr) -> exp.Expr:
+    if is_temporal(call):
+        return emit_temporal(call, *args)
     plain = infix(_KINDS[call.function], *relaxed(call, args))
     if isinstance(call.type, t.Decimal):
         scale = max(p.type.scale for p in call.args if isinstance(p.type, t.Decimal))
@@ -69,6 +73,8 @@ def _add_or_subtract(call: Call, *args: exp.Expr) -> exp.Expr:
 
 @emits("*")
 def _multiply(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    if is_temporal(call):
+        return emit_temporal(call, a, b)
     if isinstance(call.type, t.Decimal):
         left, right = call.args[0].type, call.args[1].type
         assert isinstance(left, t.Decimal)
@@ -97,6 +103,8 @@ def _uncast(value: exp.Expr) -> exp.Expr:
 
 @emits("/")
 def _divide(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    if is_temporal(call):
+        return emit_temporal(call, a, b)
     if isinstance(call.type, t.Decimal):
         left, right = call.args[0].type, call.args[1].type
         assert isinstance(left, t.Decimal)
