@@ -86,7 +86,10 @@ def test_project_adds_up_rows_that_become_equal() -> None:
 
 
 def test_project_drops_rows_that_cancel() -> None:
-    assert rows("project[low := q.a < 3](filter[q.a <> 2](union(r as q, negate(s2 as q))))") == {(True,): 1, (False,): -1}
+    assert rows("project[low := q.a < 3](filter[q.a <> 2](union(r as q, negate(s2 as q))))") == {
+        (True,): 1,
+        (False,): -1,
+    }
     assert rows("project[b := q.b](filter[q.a <> 2](union(r as q, negate(s2 as q))))") == {}
 
 

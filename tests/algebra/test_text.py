@@ -27,7 +27,7 @@ def test_a_tree_prints_one_node_a_line() -> None:
         sums, (("d", sums.column("g")),), call(">", sums.column("total"), Literal(Decimal(0), t.Decimal(38, 0)))
     )
     assert str(shown) == (
-        "present[d := g; total > {DECIMAL(38,0) '\"0\"'}](\n"
+        "present[d := g; total > {DECIMAL(38,0) '0'}](\n"
         "  sum[g := s.d; total := r.a](\n"
         "    join[r.a = s.a](\n"
         "      r as r,\n"

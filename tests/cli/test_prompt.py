@@ -3,6 +3,7 @@
 import io
 import os
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -16,7 +17,10 @@ import headwater as hw
 from headwater.cli.complete import SqlCompleter
 from headwater.cli.prompt import Shell
 from headwater.cli.render import Screen, Writer
+from headwater.cli.session import Session
 from headwater.cli.target import Target
+
+from .conftest import environment
 
 ENTER, CTRL_C, CTRL_D, TAB = "\r", "\x03", "\x04", "\t"
 
@@ -35,7 +39,7 @@ def typed(folder, state, capsys):
     def run(*keys: str, path: str = ":memory:") -> tuple[str, str]:
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
             pipe.send_text("".join(keys))
-            shell = Shell(Target(path), Writer(sys.stdout, "table", Screen(80, 5, timing=True)))
+            shell = Shell(Session(Target(path)), Writer(sys.stdout, "table", Screen(80, 5, timing=True)))
             assert shell.run() == 0
         out, err = capsys.readouterr()
         return out, err
@@ -125,18 +129,35 @@ def test_beside_a_process_that_has_the_warehouse_open(typed, folder):
 
 def test_when_that_process_ends_the_prompt_opens_the_warehouse_itself(folder, state, capsys):
     database = hw.connect(folder / "w")
-    shell = Shell(Target(folder / "w"), Writer(io.StringIO(), "table"))
+    shell = Shell(Session(Target(folder / "w")), Writer(io.StringIO(), "table"))
+    assert shell.handle("CREATE TABLE u (n INT);")
     database.close()
-    assert shell.handle("SELECT 1 AS one;")
-    assert "connected again\n" in capsys.readouterr().err
     assert shell.handle("CREATE TABLE t (n INT);")
     assert capsys.readouterr().err == ""
-    shell._database.close()
+    shell._session.close()
+
+
+def test_when_it_is_killed_that_is_told_and_the_prompt_goes_on(folder, state, capsys):
+    script = "import sys, headwater as hw; db = hw.connect('w'); print('open', flush=True); sys.stdin.read()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment()
+    )
+    assert holder.stdout.readline() == b"open\n"
+    shell = Shell(Session(Target(folder / "w")), Writer(io.StringIO(), "table"))
+    holder.kill()
+    holder.communicate()
+    assert shell.handle("CREATE TABLE t (n INT);")
+    err = capsys.readouterr().err
+    assert f"error[HW453]: process {holder.pid} closed the connection" in err
+    assert err.endswith("connected again\n")
+    assert shell.handle("CREATE TABLE t (n INT);")
+    assert capsys.readouterr().err == ""
+    shell._session.close()
 
 
 def test_a_bug_costs_a_statement_not_the_session(folder, state, capsys, monkeypatch):
-    shell = Shell(Target(":memory:"), Writer(sys.stdout, "table"))
-    monkeypatch.setattr(shell._database, "relations", lambda: 1 / 0)
+    shell = Shell(Session(Target(":memory:")), Writer(sys.stdout, "table"))
+    monkeypatch.setattr(shell._session.database, "relations", lambda: 1 / 0)
     assert shell.handle("\\d")
     err = capsys.readouterr().err
     assert err.startswith("error[HW990]: ZeroDivisionError")

@@ -29,7 +29,7 @@ def ticked(name: str) -> str:
 
 def rows(db: hw.Database, query: str) -> list[Row]:
     """The answer to a query, sorted; a bare name is a query for all of that relation."""
-    text = query if query.lstrip().upper().startswith(("SELECT", "WITH")) else f"SELECT * FROM {ticked(query)}"
+    text = query if query.startswith("SELECT ") else f"SELECT * FROM {ticked(query)}"
     return sorted(table_rows(db.query(text)), key=repr)
 
 
@@ -83,7 +83,9 @@ def raw(db: hw.Database) -> tuple[object, ...]:
     reader = db.warehouse.reader()
     try:
         tables = {
-            name: Counter(map(repr, reader.execute(f'SELECT * FROM data."{name.replace(QUOTE, 2 * QUOTE)}"').fetchall()))
+            name: Counter(
+                map(repr, reader.execute(f'SELECT * FROM data."{name.replace(QUOTE, 2 * QUOTE)}"').fetchall())
+            )
             for name in sorted(stores(db))
         }
         epochs = reader.execute("SELECT count(*), max(number) FROM hw.epochs").fetchall()

@@ -48,7 +48,9 @@ def churn(db: hw.Database, epochs: int, seed: int = 0) -> None:
     rng = random.Random(seed)
     for _ in range(epochs):
         with db.epoch() as e:
-            e.upsert("t", [(rng.randint(0, 5), rng.choice([None, 1, 2]), rng.choice([0.0, 0.5, None])) for _ in range(3)])
+            e.upsert(
+                "t", [(rng.randint(0, 5), rng.choice([None, 1, 2]), rng.choice([0.0, 0.5, None])) for _ in range(3)]
+            )
 
 
 SQL = """
@@ -142,7 +144,9 @@ def test_epochs_and_readers_go_on_meanwhile(eager: hw.Database) -> None:
     check_views(eager)
 
 
-def test_an_epoch_between_copy_and_swap_is_not_lost(db: hw.Database, hook: Callable[[Callable[[str], None]], None]) -> None:
+def test_an_epoch_between_copy_and_swap_is_not_lost(
+    db: hw.Database, hook: Callable[[Callable[[str], None]], None]
+) -> None:
     db.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2); DELETE FROM t WHERE a = 1")
 
     def insert(point: str) -> None:

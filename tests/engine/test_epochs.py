@@ -26,7 +26,7 @@ def shop(db: hw.Database) -> hw.Database:
     return db
 
 
-# -- together or not at all ----------------------------------------------------------------------------------------------
+# -- together or not at all ---
 
 
 def test_an_epoch_changes_several_relations_at_once(shop: hw.Database) -> None:
@@ -61,12 +61,16 @@ def test_one_bad_operation_refuses_the_whole_epoch(shop: hw.Database) -> None:
 
 def test_an_exception_in_the_block_drops_the_operations(shop: hw.Database) -> None:
     before = bag(shop, "sale")
-    with pytest.raises(ZeroDivisionError), shop.epoch() as e:
-        e.insert("sale", [(1, 1)])
-        1 / 0  # noqa: B018
+
+    def fail() -> None:
+        with shop.epoch() as e:
+            e.insert("sale", [(1, 1)])
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        fail()
     assert bag(shop, "sale") == before
     assert shop.engine.epoch == 1
-    assert e.committed is None
 
 
 def test_epochs_are_numbered_without_gaps(shop: hw.Database) -> None:
@@ -87,7 +91,7 @@ def test_an_epoch_without_operations_commits_with_nothing(shop: hw.Database) -> 
     assert e.committed.changes == {}
 
 
-# -- in order ------------------------------------------------------------------------------------------------------------
+# -- in order ---
 
 
 def test_a_row_can_come_and_go_in_one_epoch(shop: hw.Database) -> None:
@@ -122,7 +126,7 @@ def test_upserts_see_each_other(shop: hw.Database) -> None:
     assert rows(shop, "SELECT * FROM item WHERE id = 5") == [(5, "c", 3)]
 
 
-# -- insert --------------------------------------------------------------------------------------------------------------
+# -- insert ---
 
 
 def test_inserted_rows_count_as_often_as_they_come(shop: hw.Database) -> None:
@@ -146,7 +150,7 @@ def test_columns_that_an_insert_does_not_list_are_null(shop: hw.Database) -> Non
         shop.execute("INSERT INTO item (id) VALUES (8)")
 
 
-# -- delete --------------------------------------------------------------------------------------------------------------
+# -- delete ---
 
 
 def test_delete_takes_one_of_equal_rows_for_each_time_it_is_named(shop: hw.Database) -> None:
@@ -166,8 +170,7 @@ def test_delete_from_a_keyed_table_needs_the_whole_row(shop: hw.Database) -> Non
 
 
 def test_delete_where_takes_all_copies(shop: hw.Database) -> None:
-    result = shop.execute("DELETE FROM sale WHERE qty = 4")[0]
-    assert result.message == "deleted 2 rows in sale"
+    shop.execute("DELETE FROM sale WHERE qty = 4")
     assert bag(shop, "sale") == {(1, 10): 1}
     check_views(shop)
 
@@ -181,12 +184,12 @@ def test_delete_where_of_nothing_and_of_null(shop: hw.Database) -> None:
     check_views(shop)
 
 
-# -- update --------------------------------------------------------------------------------------------------------------
+# -- update ---
 
 
 def test_update_sees_the_old_values_everywhere(db: hw.Database) -> None:
     db.execute("CREATE TABLE t (a INT, b INT); INSERT INTO t VALUES (1, 2), (1, 2), (3, 4)")
-    assert db.execute("UPDATE t SET a = b, b = a WHERE a = 1")[0].message == "updated 2 rows in t"
+    db.execute("UPDATE t SET a = b, b = a WHERE a = 1")
     assert bag(db, "t") == {(2, 1): 2, (3, 4): 1}
 
 
@@ -212,7 +215,7 @@ def test_update_follows_into_joined_views(shop: hw.Database) -> None:
     check_views(shop)
 
 
-# -- upsert and delete by key --------------------------------------------------------------------------------------------
+# -- upsert and delete by key ---
 
 
 def test_upsert_replaces_or_adds_and_the_last_of_a_batch_counts(shop: hw.Database) -> None:
@@ -231,7 +234,9 @@ def test_delete_keys_in_every_form(shop: hw.Database) -> None:
 
 
 def test_delete_keys_of_several_columns(db: hw.Database) -> None:
-    db.execute("CREATE TABLE t (a INT, b STRING, x INT, PRIMARY KEY (b, a)); INSERT INTO t VALUES (1, 'p', 1), (2, 'p', 2)")
+    db.execute(
+        "CREATE TABLE t (a INT, b STRING, x INT, PRIMARY KEY (b, a)); INSERT INTO t VALUES (1, 'p', 1), (2, 'p', 2)"
+    )
     with db.epoch() as e:
         e.delete_keys("t", [{"a": 1, "b": "p"}])
         e.delete_keys("t", [("p", 2)])
@@ -253,7 +258,7 @@ def test_operations_by_key_need_a_key(shop: hw.Database) -> None:
         e.delete_keys("sale", [1])
 
 
-# -- streams and static tables -------------------------------------------------------------------------------------------
+# -- streams and static tables ---
 
 
 def test_a_stream_only_grows(shop: hw.Database) -> None:

@@ -177,7 +177,7 @@ def test_an_error_in_the_change_itself_refuses_the_epoch(ratios: hw.Database) ->
         ratios.execute("INSERT INTO t SELECT k, a * 2000000000, b FROM t")
 
 
-# -- rows that are gone cannot fail --------------------------------------------------------------------------------------
+# -- rows that are gone cannot fail ---
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 import headwater as hw
 from tests.engine.support import Changes, SetClock, bag, check_views, opened, refused, rows, store_rows, stores
 
-# -- created midway ------------------------------------------------------------------------------------------------------
+# -- created midway ---
 
 VIEWS = {
     "plain": "SELECT a, b FROM t WHERE b > 2",
@@ -33,7 +33,9 @@ def test_views_created_at_any_time_equal_their_query(seed: int, db: hw.Database)
     waiting = list(VIEWS)
     for _ in range(12):
         with db.epoch() as e:
-            e.insert("t", [(rng.choice([None, 0, 1, 2]), rng.choice([None, 0, 1, 5])) for _ in range(rng.randint(0, 4))])
+            e.insert(
+                "t", [(rng.choice([None, 0, 1, 2]), rng.choice([None, 0, 1, 5])) for _ in range(rng.randint(0, 4))]
+            )
             e.upsert("u", [(rng.randint(0, 2), rng.choice(["x", "y", None]))])
             there = list(bag(db, "t").elements())
             e.delete("t", rng.sample(there, min(len(there), rng.randint(0, 3))))
@@ -83,7 +85,7 @@ def test_creating_twice(db: hw.Database) -> None:
     assert [f.name for f in db.find("t").fields] == ["a"]
 
 
-# -- dropped -------------------------------------------------------------------------------------------------------------
+# -- dropped ---
 
 
 @pytest.fixture
@@ -137,13 +139,18 @@ def test_a_dropped_name_can_be_taken_again(tower: hw.Database) -> None:
 
 def test_rows_for_a_table_that_was_replaced_meanwhile_are_refused(db: hw.Database) -> None:
     db.execute("CREATE TABLE t (a INT)")
-    with pytest.raises(hw.UserError), db.epoch() as e:
-        e.insert("t", [(1,)])
-        db.execute("DROP TABLE t; CREATE TABLE t (b STRING)")
+
+    def insert() -> None:
+        with db.epoch() as e:
+            e.insert("t", [(1,)])
+            db.execute("DROP TABLE t; CREATE TABLE t (b STRING)")
+
+    with pytest.raises(hw.UserError):
+        insert()
     assert rows(db, "t") == []
 
 
-# -- what a new view sees of a stream ------------------------------------------------------------------------------------
+# -- what a new view sees of a stream ---
 
 
 def test_retain_all_shows_a_new_view_everything(db: hw.Database) -> None:
@@ -251,7 +258,7 @@ def test_a_stream_joined_with_itself(db: hw.Database) -> None:
     assert changes.epochs[1][1]["v"] == {(1, 2): 1, (2, 1): 1, (2, 2): 1}
 
 
-# -- REFRESH -------------------------------------------------------------------------------------------------------------
+# -- REFRESH ---
 
 
 def test_refresh_of_a_healthy_view_changes_nothing(tower: hw.Database) -> None:

@@ -44,11 +44,13 @@ def queued(db: hw.Database, requests: int) -> None:
         time.sleep(0.005)
 
 
-# -- grouping ------------------------------------------------------------------------------------------------------------
+# -- grouping ---
 
 
 def test_everything_arrives_exactly_once_in_fewer_epochs(db: hw.Database) -> None:
-    db.execute("CREATE TABLE t (thread INT, i INT); CREATE VIEW v AS SELECT thread, count(*) AS n FROM t GROUP BY thread")
+    db.execute(
+        "CREATE TABLE t (thread INT, i INT); CREATE VIEW v AS SELECT thread, count(*) AS n FROM t GROUP BY thread"
+    )
     epochs: list[hw.Epoch] = []
 
     def insert(thread: int) -> None:
@@ -142,7 +144,7 @@ def test_writers_of_all_kinds_at_once(db: hw.Database) -> None:
     check_views(db)
 
 
-# -- the queue -----------------------------------------------------------------------------------------------------------
+# -- the queue ---
 
 
 def test_a_full_queue_makes_writers_wait(db: hw.Database) -> None:
@@ -208,7 +210,7 @@ def test_large_batches_are_not_piled_into_one_epoch(db: hw.Database) -> None:
     assert rows(db, "SELECT count(*) AS n FROM t") == [(180_000,)]
 
 
-# -- closing -------------------------------------------------------------------------------------------------------------
+# -- closing ---
 
 
 def test_closing_while_writers_wait_keeps_every_promise(tmp_path: Path) -> None:
@@ -255,7 +257,7 @@ def test_a_closed_warehouse_says_so(db: hw.Database) -> None:
         assert caught.value.code == "HW408"
 
 
-# -- readers -------------------------------------------------------------------------------------------------------------
+# -- readers ---
 
 
 def test_readers_see_whole_epochs(db: hw.Database) -> None:
@@ -268,6 +270,10 @@ def test_readers_see_whole_epochs(db: hw.Database) -> None:
         CREATE VIEW both AS SELECT a.x FROM a JOIN b ON a.x = b.x
         """
     )
+    queries = (
+        "SELECT na.n AS n, nb.n AS m, na.s AS s, nb.s AS r FROM na CROSS JOIN nb",
+        "SELECT p.n AS n, q.n AS m, p.n AS s, q.n AS r FROM na p CROSS JOIN (SELECT count(*) AS n FROM both) q",
+    )
     stop = threading.Event()
     problems: list[str] = []
     reads = [0, 0]
@@ -275,10 +281,7 @@ def test_readers_see_whole_epochs(db: hw.Database) -> None:
     def read(number: int) -> None:
         last = 0
         while not stop.is_set():
-            query = "SELECT na.n AS n, nb.n AS m, na.s AS s, nb.s AS r FROM na CROSS JOIN nb"
-            if number:
-                query = "SELECT p.n AS n, q.n AS m, p.n AS s, q.n AS r FROM na p CROSS JOIN (SELECT count(*) AS n FROM both) q"
-            ((n, m, s, r),) = rows(db, query)
+            ((n, m, s, r),) = rows(db, queries[number])
             if (n, s) != (m, r):
                 problems.append(f"torn: {(n, m, s, r)}")
             assert isinstance(n, int)

@@ -39,7 +39,8 @@ class Nursery:
     def __init__(self) -> None:
         root = Path(__file__).parents[2]
         # A process with threads cannot fork safely, and numpy starts some unless told otherwise.
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(root)}
+        path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(root))))
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.child"],
             cwd=root,

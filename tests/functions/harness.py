@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -148,24 +149,42 @@ def by_duckdb(con: duckdb.DuckDBPyConnection, one: Case, rows: Sequence[tuple[ob
         for i, row in enumerate(rows)
     ]
     con.execute(exp.insert(exp.Values(expressions=tuples), "input").sql("duckdb"))
-    expected = duckdb_type(one.scalar().type)
-    kind = con.execute(exp.select(exp.func("typeof", exp.Cast(this=exp.null(), to=expected))).sql("duckdb")).fetchone()
-    emitted = duckdb_scalar(one.scalar(), _identifier)
-    query = exp.select(exp.alias_(emitted, "v")).from_("input").order_by("id")
-    described = con.execute("DESCRIBE " + query.sql("duckdb")).fetchall()
-    assert kind is not None
-    assert described[0][1] == kind[0], f"{query.sql('duckdb')} is {described[0][1]}, not {kind[0]}"
+    query = exp.select(exp.alias_(duckdb_scalar(one.scalar(), _identifier), "v")).from_("input").order_by("id")
+    text = query.sql("duckdb")
+    found = con.execute("DESCRIBE " + text).fetchall()[0][1]
+    expected = _duckdb_name(con, one.scalar().type)
+    assert found == expected, f"{text} is {found}, not {expected}"
     try:
-        return [python_value(v) for (v,) in con.execute(query.sql("duckdb")).fetchall()]
+        return [python_value(v) for (v,) in con.execute(text).fetchall()]
     except duckdb.Error:
-        if len(rows) > 1:
-            return [value for row in rows for value in by_duckdb(con, one, [row])]
-        return [_attempt(con, query)]
+        return [_attempt(con, query.where(f"id = {i}")) for i in range(len(rows))]
 
 
-def by_duckdb_constant(con: duckdb.DuckDBPyConnection, one: Case, row: tuple[object, ...]) -> object:
-    """The result with every argument a constant."""
-    return _attempt(con, exp.select(duckdb_scalar(one.scalar(row), _identifier)))
+@cache
+def _type_names() -> dict[t.Type, str]:
+    return {}
+
+
+def _duckdb_name(con: duckdb.DuckDBPyConnection, kind: t.Type) -> str:
+    """DuckDB's own spelling of a type."""
+    if kind not in _type_names():
+        query = exp.select(exp.func("typeof", exp.Cast(this=exp.null(), to=duckdb_type(kind))))
+        found = con.execute(query.sql("duckdb")).fetchone()
+        assert found is not None
+        _type_names()[kind] = found[0]
+    return _type_names()[kind]
+
+
+def by_duckdb_constants(con: duckdb.DuckDBPyConnection, one: Case, rows: Sequence[tuple[object, ...]]) -> list[object]:
+    """Results with every argument a constant."""
+    emitted = [duckdb_scalar(one.scalar(row), _identifier) for row in rows]
+    together = exp.select(*(exp.alias_(value.copy(), f"v{i}") for i, value in enumerate(emitted)))
+    try:
+        found = con.execute(together.sql("duckdb")).fetchone()
+    except duckdb.Error:
+        return [_attempt(con, exp.select(value)) for value in emitted]
+    assert found is not None
+    return [python_value(v) for v in found]
 
 
 def _attempt(con: duckdb.DuckDBPyConnection, query: exp.Select) -> object:

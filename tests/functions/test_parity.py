@@ -28,7 +28,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 def test_duckdb_computes_what_the_evaluator_defines(con: duckdb.DuckDBPyConnection, one: Case) -> None:
     expected = [harness.by_python(one, row) for row in one.rows]
     found = harness.by_duckdb(con, one, one.rows)
-    folded = [harness.by_duckdb_constant(con, one, row) for row in one.rows]
+    folded = harness.by_duckdb_constants(con, one, one.rows)
     wrong = [
         f"{row}: evaluator {want!r}, DuckDB {got!r}, as constants {constant!r}"
         for row, want, got, constant in zip(one.rows, expected, found, folded, strict=True)

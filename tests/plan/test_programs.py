@@ -110,7 +110,7 @@ def test_every_statement_starts_from_the_change_it_waits_for(db: hw.Database, vi
         assert one.map(statement.target)
 
 
-# -- EXPLAIN -------------------------------------------------------------------------------------------------------------
+# -- EXPLAIN ---
 
 
 def test_explain_of_a_three_way_join(db: hw.Database, update: bool) -> None:

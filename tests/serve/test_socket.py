@@ -363,8 +363,8 @@ def test_the_holder_closes_while_a_client_is_connected(database, remote):
     database.close()
     with pytest.raises(UserError) as caught:
         remote.status()
-    assert caught.value.code == "HW453"
-    assert "not known" in caught.value.hint
+    assert caught.value.code == "HW408"
+    assert "not carried out" in caught.value.hint
     with pytest.raises(UserError, match="no longer answers") as caught:
         remote.status()
     assert caught.value.code == "HW450"

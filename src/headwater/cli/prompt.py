@@ -13,16 +13,13 @@ from prompt_toolkit.filters import completion_is_selected
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from headwater.cli.background import is_idle
 from headwater.cli.complete import Columns, SqlCompleter
 from headwater.cli.render import Writer, table_lines
 from headwater.cli.report import report
+from headwater.cli.session import Session
 from headwater.cli.split import is_complete
-from headwater.cli.target import Target
-from headwater.database import Database
 from headwater.errors import HeadwaterError, Source
-from headwater.serve.remote import CONNECTION_LOST, UNREACHABLE, RemoteDatabase
-from headwater.serve.wire import unexpected
+from headwater.serve.wire import CLOSED, CONNECTION_LOST, UNREACHABLE, unexpected
 from headwater.sql.names import fold
 
 HELP = """\
@@ -52,16 +49,15 @@ class _Relation:
 class Shell:
     """Reads statements until the user leaves, and runs them."""
 
-    def __init__(self, target: Target, writer: Writer, debug: bool = False) -> None:
-        self._target = target
+    def __init__(self, session: Session, writer: Writer, debug: bool = False) -> None:
+        self._session = session
         self._debug = debug
         self._writer = writer
-        self._database = target.open()
         self._columns: Columns | None = None
 
     def run(self) -> int:
         """Talk until the end; returns the exit code."""
-        session: PromptSession[str] = PromptSession(
+        prompt: PromptSession[str] = PromptSession(
             history=_history(),
             completer=SqlCompleter(self._known_columns),
             complete_while_typing=False,
@@ -69,11 +65,11 @@ class Shell:
             multiline=True,
             prompt_continuation=_continuation,
         )
-        print(f"Headwater on {self._target.path}{self._reached_through()}. \\? for help, \\q to leave.")
+        print(f"Headwater on {self._session.target.path}{self._reached_through()}. \\? for help, \\q to leave.")
         try:
             while True:
                 try:
-                    text = session.prompt(_PROMPT)
+                    text = prompt.prompt(_PROMPT)
                 except KeyboardInterrupt:
                     continue
                 except EOFError:
@@ -81,8 +77,7 @@ class Shell:
                 if not self.handle(text):
                     return 0
         finally:
-            if is_idle():  # else closing would wait for a statement that was given up
-                self._database.close()
+            self._session.close()
 
     def handle(self, text: str) -> bool:
         """Do what was typed; False when it was to leave."""
@@ -96,20 +91,19 @@ class Shell:
                 self._statements(text)
         except HeadwaterError as error:
             report(error, self._debug)
-            if error.code in (UNREACHABLE, CONNECTION_LOST):
+            if error.code in (CLOSED, UNREACHABLE, CONNECTION_LOST):
                 self._reopen()
         except KeyboardInterrupt:
-            where = "here" if isinstance(self._database, Database) else f"in process {self._database.pid}"
+            holder = self._session.holder
+            where = "here" if holder is None else f"in process {holder}"
             print(f"given up; unless it is done, the statement goes on {where}", file=sys.stderr)
         except Exception as error:  # a bug of ours costs a statement, not the session
             report(unexpected(error), self._debug)
         return True
 
     def _statements(self, text: str) -> None:
-        from headwater.cli.sql import run_source
-
         try:
-            run_source(self._database, Source(text), self._writer)
+            self._session.run(Source(text), self._writer)
         finally:
             self._columns = None  # a statement may have made or dropped a relation
 
@@ -139,7 +133,7 @@ class Shell:
         print(f"there is no relation {name}: \\d lists them", file=sys.stderr)
 
     def _relations(self) -> list[_Relation]:
-        return [_Relation(**facts) for facts in self._database.relations()]
+        return [_Relation(**facts) for facts in self._session.database.relations()]
 
     def _show(self, columns: dict[str, list[str]]) -> None:
         for line in table_lines(pa.table(columns)):
@@ -154,16 +148,15 @@ class Shell:
         return self._columns
 
     def _reached_through(self) -> str:
-        return f" through process {self._database.pid}" if isinstance(self._database, RemoteDatabase) else ""
+        holder = self._session.holder
+        return "" if holder is None else f" through process {holder}"
 
     def _reopen(self) -> None:
         """The process that had the warehouse open is gone: open it here, or reach it through the next one."""
         try:
-            database = self._target.open()
+            self._session.reopen()
         except HeadwaterError:
             return  # the next statement tries to connect again, and says why it cannot
-        self._database.close()
-        self._database = database
         print(f"connected again{self._reached_through()}", file=sys.stderr)
 
 

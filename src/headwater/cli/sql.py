@@ -10,15 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from headwater.cli.background import is_idle, run_in_background
 from headwater.cli.render import FORMATS, Screen, Writer, writing
 from headwater.cli.report import debugging
-from headwater.cli.split import Piece, split
+from headwater.cli.session import Session
 from headwater.cli.target import find_target, read_source
-from headwater.database import Database
-from headwater.errors import HeadwaterError, Source
-from headwater.results import Result
-from headwater.serve.remote import RemoteDatabase
+from headwater.errors import Source
 
 _DEFAULT_ROWS = 40
 
@@ -88,36 +84,11 @@ def run(args: argparse.Namespace) -> int:
         if interactive:
             from headwater.cli.prompt import Shell
 
-            return Shell(target, writer, debugging(args)).run()
-        database = target.open()
-        try:
+            return Shell(Session(target), writer, debugging(args)).run()
+        with contextlib.closing(Session(target)) as session:
             for source in sources:
-                run_source(database, source, writer)
-        finally:
-            if is_idle():  # else closing would wait for a statement that was given up
-                database.close()
+                session.run(source, writer)
     return 0
-
-
-def run_source(database: Database | RemoteDatabase, source: Source, writer: Writer) -> None:
-    """Run statements one by one, each result written before the next begins.
-
-    Raises:
-        HeadwaterError: the first that fails, placed in the whole text.
-    """
-    for piece in split(source):
-        try:
-            results = _execute(database, piece)
-        except HeadwaterError as error:
-            raise piece.place(error) from None
-        for result in results:
-            writer.write(result)
-
-
-def _execute(database: Database | RemoteDatabase, piece: Piece) -> list[Result]:
-    if isinstance(database, RemoteDatabase):  # waits for a socket, which Ctrl-C interrupts
-        return database.execute(piece.text, name=piece.source.name)
-    return run_in_background(lambda: database.execute(piece.text, name=piece.source.name))
 
 
 def _row_count(text: str) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from headwater.errors import Source, UserError
 from headwater.project import PROJECT_FILE, load_project
-from headwater.serve.remote import UNREACHABLE
+from headwater.serve.wire import UNREACHABLE
 from headwater.store.warehouse import DATABASE, MEMORY
 
 if TYPE_CHECKING:

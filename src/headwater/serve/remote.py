@@ -25,8 +25,6 @@ from headwater.serve.wire import Message
 from headwater.store.warehouse import LOCK
 from headwater.version import VERSION
 
-UNREACHABLE = "HW450"
-CONNECTION_LOST = "HW453"
 _HELLO_SECONDS = 10.0
 _PATIENCE_SECONDS = 0.5
 
@@ -127,7 +125,7 @@ class RemoteDatabase:
             try:
                 return cls(folder)
             except UserError as error:
-                if error.code != UNREACHABLE or time.monotonic() > deadline:
+                if error.code != wire.UNREACHABLE or time.monotonic() > deadline:
                     raise error from busy
             time.sleep(0.05)
 
@@ -196,7 +194,7 @@ class RemoteDatabase:
         size = sum(map(len, pieces))
         with self._lock:
             if self._closed:
-                raise UserError("HW408", "the warehouse is closed", hint="connect again")
+                raise UserError(wire.CLOSED, "the warehouse is closed", hint="connect again")
             channel = self._connected()
             if size > self._limit:
                 raise wire.too_large(size, self._limit)
@@ -205,8 +203,8 @@ class RemoteDatabase:
             if "error" not in answer.header:
                 return answer
             error = wire.load_error(answer.header["error"])
-            if error.code == wire.TOO_LARGE:
-                self._disconnect()  # the server did not read the rest of the request, so it closes the connection
+            if error.code in (wire.TOO_LARGE, wire.CLOSED):
+                self._disconnect()  # the server reads no further request on this connection
         raise error
 
     @contextlib.contextmanager
@@ -217,7 +215,7 @@ class RemoteDatabase:
         except (OSError, wire.ClosedError, wire.GarbledError) as error:
             self._disconnect()
             raise UserError(
-                CONNECTION_LOST,
+                wire.CONNECTION_LOST,
                 f"{self._who()} closed the connection before it answered",
                 hint="whether the last statement was carried out is not known: connect again and look",
             ) from error
@@ -252,7 +250,8 @@ class RemoteDatabase:
             raise self._unreachable(f"it does not answer on {path} ({error or type(error).__name__})") from error
         if "error" in answer:
             channel.close()
-            raise wire.load_error(answer["error"])
+            refusal = wire.load_error(answer["error"])
+            raise self._unreachable("it is closing the warehouse") if refusal.code == wire.CLOSED else refusal
         channel.settimeout(None)  # a query takes as long as it takes
         self._limit = answer["ok"]["max_request_bytes"]
         self._holder = answer["ok"]["pid"]
@@ -282,7 +281,7 @@ class RemoteDatabase:
         else:
             message = f"the warehouse {self.folder} cannot be reached through another process: {reason}"
             hint = "try again: the warehouse opens when no other process has it open"
-        return UserError(UNREACHABLE, message, hint=hint)
+        return UserError(wire.UNREACHABLE, message, hint=hint)
 
 
 def _exchange(channel: socket.socket, pieces: list[bytes | memoryview]) -> Message:

@@ -201,7 +201,10 @@ class Server:
                     while self._answer(client):
                         pass
             except (wire.ClosedError, wire.GarbledError, OSError):
-                pass  # the client is gone or is no client of ours: nothing is owed to it
+                # Either the client is gone, or `close` stopped the reading. A client that sends something after that
+                # finds this answer, and knows that its request was not carried out.
+                with contextlib.suppress(OSError):
+                    _send(client, wire.pack_error(wire.closed()))
             finally:
                 with self._lock:
                     self._clients.pop(client, None)
@@ -245,7 +248,7 @@ class Server:
         header = request.header
         database = self._served()
         if database is None:
-            raise UserError("HW408", "the warehouse is closed", hint="connect again")
+            raise wire.closed()
         match header.get("op"):
             case "execute":
                 return wire.dump_results(database.execute(header["sql"], name=header["name"]))

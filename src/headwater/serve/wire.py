@@ -30,7 +30,14 @@ from headwater.sql.types import parse_type
 from headwater.store.catalog import Relation
 
 PROTOCOL = 1
+
+#: Codes by which a client knows whether to send a request again. Of these, only CONNECTION_LOST leaves open whether the
+#: request was carried out.
+CLOSED = "HW408"
+UNREACHABLE = "HW450"
 TOO_LARGE = "HW452"
+CONNECTION_LOST = "HW453"
+
 MAX_REQUEST_BYTES = 256 * 1024 * 1024
 MAX_HEADER_BYTES = 64 * 1024 * 1024
 #: A hello is read before the other side is known to speak this protocol, so it gets little room.
@@ -109,6 +116,11 @@ def too_large(size: int, limit: int) -> UserError:
 
 def _mebibytes(size: int) -> str:
     return f"{size / (1 << 20):,.1f} MiB" if size >= 1 << 20 else f"{size:,} bytes"
+
+
+def closed() -> UserError:
+    """The answer to a request that came when the warehouse was being closed."""
+    return UserError(CLOSED, "the warehouse is closed", hint="connect again: the last request was not carried out")
 
 
 def dump_results(results: Sequence[Result]) -> Message:

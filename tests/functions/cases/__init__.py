@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from tests.functions.cases import casts, dates, mathematics, numbers, patterns, strings
+from tests.functions.cases import casts, dates, logic, mathematics, numbers, patterns, strings
 from tests.functions.harness import Case
 
-CASES: tuple[Case, ...] = (
-    *numbers.CASES,
-    *mathematics.CASES,
-    *casts.CASES,
-    *strings.CASES,
-    *patterns.CASES,
-    *dates.CASES,
-)
+FAMILIES = (logic, numbers, mathematics, strings, patterns, dates, casts)
+CASES: tuple[Case, ...] = tuple(case for family in FAMILIES for case in family.CASES)

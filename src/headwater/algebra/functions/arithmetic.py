@@ -98,7 +98,7 @@ def fit(value: object, kind: t.Type) -> object:
 
 @define("+", _resolver("+", _sum_type), raises=True)
 def add(call: Call, a: object, b: object) -> object:
-    """Sum."""
+    """Sum; also a date or timestamp moved by an interval, or a date by days."""
     if is_temporal(call):
         return compute(call, a, b)
     if isinstance(a, Decimal) and isinstance(b, Decimal):
@@ -108,7 +108,7 @@ def add(call: Call, a: object, b: object) -> object:
 
 @define("-", _resolver("-", _sum_type), raises=True)
 def subtract(call: Call, a: object, b: object) -> object:
-    """Difference."""
+    """Difference; also the interval between dates or timestamps."""
     if is_temporal(call):
         return compute(call, a, b)
     if isinstance(a, Decimal) and isinstance(b, Decimal):
@@ -118,7 +118,7 @@ def subtract(call: Call, a: object, b: object) -> object:
 
 @define("*", _resolver("*", _product_type), raises=True)
 def multiply(call: Call, a: object, b: object) -> object:
-    """Product."""
+    """Product; also an interval so many times."""
     if is_temporal(call):
         return compute(call, a, b)
     if isinstance(a, Decimal) and isinstance(b, Decimal):

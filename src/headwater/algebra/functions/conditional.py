@@ -45,7 +45,7 @@ def _if_signature(args: tuple[Scalar, ...]) -> Signature:
     return Signature((_condition(args[0]), kind, kind), kind)
 
 
-@define(("if", "iff"), _if_signature, strict=False, lazy=True)
+@define("if", _if_signature, strict=False, lazy=True)
 def choose(call: Call, condition: Thunk, then: Thunk, otherwise: Thunk) -> object:
     """The second argument if the first is TRUE, else the third."""
     return then() if condition() is True else otherwise()
@@ -106,3 +106,31 @@ def nullif(call: Call, a: object, b: object) -> object:
     assert kind is not None
     left, right = (cast_value(v, arg.type, kind) for v, arg in zip((a, b), call.args, strict=True))
     return None if sort_key(left) == sort_key(right) else a
+
+
+def _number_signature(args: tuple[Scalar, ...]) -> Signature:
+    count_args(args, 1)
+    kind = args[0].type
+    if isinstance(kind, t.Null):
+        kind = t.INT
+    if not t.is_numeric(kind):
+        raise ValueError(f"takes a number, not {kind}")
+    return Signature((kind,), kind)
+
+
+def _zeroifnull_signature(args: tuple[Scalar, ...]) -> Signature:
+    kind = t.common_type(_number_signature(args).result, t.INT)  # the zero is an INT
+    assert kind is not None
+    return Signature((kind,), kind)
+
+
+@define("zeroifnull", _zeroifnull_signature, strict=False)
+def zeroifnull(call: Call, a: object) -> object:
+    """The number, or 0 for NULL."""
+    return cast_value(0, t.INT, call.type) if a is None else a
+
+
+@define("nullifzero", _number_signature)
+def nullifzero(call: Call, a: object) -> object:
+    """The number, or NULL for 0."""
+    return None if a == 0 else a

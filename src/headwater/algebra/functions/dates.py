@@ -11,7 +11,7 @@ from decimal import Decimal
 from headwater import types as t
 from headwater.algebra.functions.casts import SECOND, from_microseconds, microseconds
 from headwater.algebra.functions.errors import invalid_value, overflow
-from headwater.algebra.functions.intervals import DAY, add_days, add_months
+from headwater.algebra.functions.intervals import add_days, add_months
 from headwater.algebra.functions.registry import Function, Resolver, Signature, define, register
 from headwater.algebra.functions.signatures import accepts, count_args, describe, literal_value, takes
 from headwater.algebra.scalars import Call, Scalar
@@ -306,8 +306,10 @@ def _unix_timestamp_signature(args: tuple[Scalar, ...]) -> Signature:
     return Signature((t.TIMESTAMP,), t.BIGINT)
 
 
-for _name in ("unix_timestamp", "to_unix_timestamp"):
-    register(Function(_name, _unix_timestamp_signature, _unix(SECOND), summary="Seconds since 1970, rounded down."))
+@define(("unix_timestamp", "to_unix_timestamp"), _unix_timestamp_signature)
+def unix_timestamp(call: Call, value: dt.datetime) -> object:
+    """Seconds since 1970, without their fraction."""
+    return int(Decimal(microseconds(value)) / SECOND)
 
 
 def _moment(factor: int) -> Callable[..., object]:
@@ -345,6 +347,3 @@ def unix_date(call: Call, value: dt.date) -> object:
 def date_from_unix_date(call: Call, days: int) -> object:
     """The date so many days after 1970-01-01."""
     return add_days(EPOCH_DATE, days)
-
-
-__all__ = ["DAY", "PARTS", "part_name", "unit_name", "weekday_number"]

@@ -12,6 +12,8 @@ from headwater.emit.functions.arithmetic import relaxed
 from headwater.emit.functions.build import (
     both,
     case,
+    cast,
+    duckdb_type,
     either,
     emits,
     fn,
@@ -19,6 +21,7 @@ from headwater.emit.functions.build import (
     is_not_null,
     is_null,
     null,
+    number,
     wrap,
 )
 
@@ -96,7 +99,7 @@ def _truth(call: Call, a: exp.Expr) -> exp.Expr:
 emits("is true", "is not true", "is false", "is not false")(_truth)
 
 
-@emits("case", "if", "iff")
+@emits("case", "if")
 def _choose(call: Call, *args: exp.Expr) -> exp.Expr:
     return case(*args)
 
@@ -117,3 +120,13 @@ def _nullif(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
     return (
         case(infix(exp.EQ, a, b), null(call.type), a.copy()) if call.args[1].type != call.type else fn("nullif", a, b)
     )
+
+
+@emits("zeroifnull")
+def _zeroifnull(call: Call, a: exp.Expr) -> exp.Expr:
+    return exp.Coalesce(this=a, expressions=[cast(number(0), duckdb_type(call.type))])
+
+
+@emits("nullifzero")
+def _nullifzero(call: Call, a: exp.Expr) -> exp.Expr:
+    return fn("nullif", a, cast(number(0), duckdb_type(call.type)))
