@@ -48,7 +48,7 @@ def test_a_rewrite_means_the_same(pair: Pair) -> None:
     after = rule_of(pair)(pair.tree)
     assert [(f.name, f.type) for f in after.schema] == [(f.name, f.type) for f in pair.tree.schema]
     compared = 0
-    for seed in range(12):
+    for seed in range(8):
         bags = random_bags(seed, pair)
         expected = rows(pair.tree, bags)
         if expected is not None:  # what failed before may fail or not; what worked must work
@@ -67,7 +67,7 @@ def test_every_rewrite_has_a_file() -> None:
     assert {rule.__name__ for rule in REWRITES} == {pair.path.stem for pair in CASES}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_random_trees_mean_the_same_after_all_rewrites(seed: int) -> None:
     tree = random_tree(seed, depth=5, schemas={name: SCHEMAS[name] for name in ("r", "s")})
     after = simplify(tree)

@@ -180,10 +180,18 @@ def test_every_code_has_a_paragraph() -> None:
     missing = sorted(set(uses()) - {paragraph.code for paragraph in PARAGRAPHS})
     told = [
         f"### {code}\n\n(what it means, and what to do)\n\nunder '## {code[:3]}xx' of docs/errors.md; it is raised at\n"
-        + "\n".join(f"  {use.place}  {use.message}" for use in uses()[code])
+        + "\n".join(f"  {place}  {message}" for place, message in sorted(places(code).items()))
         for code in missing
     ]
     assert not missing, "add\n\n" + "\n\n".join(told)
+
+
+def places(code: str) -> dict[str, str]:
+    """Where a code is used, with the message if it stands there."""
+    found: dict[str, str] = {}
+    for use in uses()[code]:
+        found[use.place] = use.message or found.get(use.place, "")
+    return found
 
 
 def test_every_paragraph_has_a_code() -> None:

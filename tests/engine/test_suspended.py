@@ -212,3 +212,20 @@ def test_a_row_that_comes_and_goes_within_an_epoch_is_not_asked(gone: hw.Databas
         e.delete("u", [(2, 0)])
     assert e.committed is not None
     assert e.committed.suspended == {}
+
+
+@pytest.mark.parametrize("order", ["t first", "u first"])
+def test_pairs_that_never_met_are_not_asked(db: hw.Database, order: str) -> None:
+    """An epoch takes the relations one by one; what it passes on the way is neither the old nor the new state."""
+    tables = ["CREATE TABLE t (k INT, a INT)", "CREATE TABLE u (k INT PRIMARY KEY, b INT)"]
+    db.execute(";".join(tables if order == "t first" else tables[::-1]))
+    db.execute("CREATE VIEW v AS SELECT t.a / u.b AS r FROM t JOIN u ON t.k = u.k; INSERT INTO u VALUES (1, 0)")
+    with db.epoch() as e:
+        e.insert("t", [(1, 5)])
+        e.upsert("u", [(1, 2)])
+    assert rows(db, "v") == [(2.5,)]
+    with db.epoch() as e:
+        e.delete("t", [(1, 5)])
+        e.upsert("u", [(1, 0)])
+    assert rows(db, "v") == []
+    check_views(db)

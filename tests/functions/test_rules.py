@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections.abc import Callable
 from decimal import Decimal
 
 import duckdb
@@ -93,7 +94,7 @@ def test_simple_things_stay_simple(scalar: Scalar, expected: str | None) -> None
     ],
 )
 def test_what_no_engine_would_answer_alike_is_refused(function: str, args: tuple[Scalar, ...], reason: str) -> None:
-    with pytest.raises(ValueError, match=".") as raised:
+    with pytest.raises(ValueError) as raised:
         call(function, *args)
     assert reason in str(raised.value)
 
@@ -138,16 +139,15 @@ def test_errors_stay_behind_their_guards(scalar: Scalar) -> None:
     with harness.connect() as con:
         con.execute("CREATE TABLE r (x INTEGER, y INTEGER, s VARCHAR)")
         con.executemany("INSERT INTO r VALUES (?, ?, ?)", rows)
+        query = f"SELECT {sql(scalar)} FROM r WHERE x IS NOT DISTINCT FROM ? AND y = ?"
         for row in rows:
-            expected = _outcome(lambda row=row: evaluate_scalar(scalar, dict(zip("xys", row, strict=True))))  # type: ignore[misc]
-            query = f"SELECT {sql(scalar)} FROM r WHERE x IS NOT DISTINCT FROM ? AND y = ?"
-            found = _outcome(lambda row=row: con.execute(query, row[:2]).fetchall()[0][0])  # type: ignore[misc]
-            assert found == expected
+            expected = _outcome(evaluate_scalar, scalar, dict(zip("xys", row, strict=True)))
+            assert _outcome(lambda row: con.execute(query, row[:2]).fetchall()[0][0], row) == expected
 
 
-def _outcome(compute: object) -> object:
+def _outcome(compute: Callable[..., object], *args: object) -> object:
     try:
-        return compute()  # type: ignore[operator]
+        return compute(*args)
     except EvaluationError as error:
         return error.code
     except duckdb.Error as error:

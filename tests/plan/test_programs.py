@@ -82,7 +82,7 @@ def test_a_program_survives_the_catalogue(db: hw.Database, view: str, strategy: 
     assert program_from_dict(json.loads(json.dumps(compiled.to_dict())), schemas) == compiled
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_programs_survive_the_catalogue(seed: int) -> None:
     compiled = compile_view("v", random_tree(seed, depth=5), DEFAULT if seed % 2 else "recompute")
     again = program_from_dict(json.loads(json.dumps(compiled.to_dict())), SCHEMAS)
@@ -161,9 +161,9 @@ def test_explain_leaves_nothing_behind(db: hw.Database) -> None:
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("nobody", "HW102"), ("customer", "HW104"), ("SELECT 1; SELECT 2", "HW106"), ("DROP VIEW rows", "HW")],
+    [("nobody", "HW102"), ("customer", "HW104"), ("SELECT 1; SELECT 2", "HW106"), ("DROP VIEW rows", "HW2")],
 )
 def test_what_cannot_be_explained(db: hw.Database, text: str, code: str) -> None:
-    with pytest.raises(hw.UserError) as caught:
+    with pytest.raises(hw.HeadwaterError) as caught:
         db.explain(text)
     assert caught.value.code.startswith(code)

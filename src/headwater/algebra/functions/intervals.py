@@ -22,6 +22,7 @@ DAY = 86_400_000_000
 #: The decimals that hold every interval.
 AS_DECIMAL = {t.DAY_TIME_INTERVAL: t.Decimal(19, 0), t.YEAR_MONTH_INTERVAL: t.Decimal(10, 0)}
 
+_LONGEST = 19
 Interval = t.DayTimeInterval | t.YearMonthInterval
 _TEMPORAL = (t.Date, t.Timestamp, t.DayTimeInterval, t.YearMonthInterval)
 
@@ -83,7 +84,7 @@ def _scaled(left: Scalar, right: Scalar) -> Signature | None:
         case t.Integer() | t.Null():
             return Signature((kind, t.BIGINT), kind)
         case t.Decimal(precision, scale) as factor:
-            if AS_DECIMAL[kind].precision + max(precision, scale + 1) > t.MAX_PRECISION:
+            if _LONGEST + max(precision, scale + 1) > t.MAX_PRECISION:
                 raise ValueError(f"an interval times or divided by {factor} {MORE_THAN_38}")
             return Signature((kind, factor), kind)
         case t.Float() | t.Double():

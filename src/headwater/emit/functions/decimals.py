@@ -13,6 +13,9 @@ from headwater.emit.functions.build import add, cast, duckdb_type, fn, let, mod,
 
 _HUGE = "HUGEINT"
 
+#: Decimals of up to so many digits are 64-bit integers in DuckDB, and so is their product, which then overflows.
+_SHORT = 18
+
 
 def power_of_ten(exponent: int) -> exp.Expr:
     """A HUGEINT constant."""
@@ -24,7 +27,8 @@ def unscaled(value: exp.Expr, kind: t.Decimal) -> exp.Expr:
     if kind.scale == 0:
         return cast(value, _HUGE)
     if kind.precision + kind.scale < t.MAX_PRECISION:
-        factor = cast(number(10**kind.scale), f"DECIMAL({kind.scale + 1}, 0)")
+        # Long enough for the product not to be a 64-bit integer.
+        factor = cast(number(10**kind.scale), f"DECIMAL({max(kind.scale, _SHORT) + 1}, 0)")
         return cast(mul(value, factor), _HUGE)
     # The product would not fit; taking the point out of the text always does.
     return cast(fn("replace", cast(value, "TEXT"), text("."), text("")), _HUGE)
@@ -96,10 +100,6 @@ def rounded_product(a: exp.Expr, b: exp.Expr, left: t.Decimal, right: t.Decimal,
 
     units = let({"a": unscaled(a, left), "b": unscaled(b, right)}, multiply)
     return cast(rescaled(units, result.scale), duckdb_type(result))
-
-
-#: Decimals of up to so many digits are 64-bit integers in DuckDB, and so is their product, which then overflows.
-_SHORT = 18
 
 
 def decimal_product(a: exp.Expr, b: exp.Expr, left: t.Decimal, right: t.Decimal, result: t.Decimal) -> exp.Expr:
