@@ -174,7 +174,8 @@ class HandWritten:
         )
         run("INSERT INTO orders SELECT * FROM dor")
         run(
-            f"INSERT INTO change {sums} FROM customer c JOIN orders o ON c.ck = o.ck JOIN dl l ON l.ok = o.ok GROUP BY 1"
+            f"INSERT INTO change {sums} FROM customer c JOIN orders o ON c.ck = o.ck JOIN dl l ON l.ok = o.ok "
+            "GROUP BY 1"
         )
         run("INSERT INTO line SELECT * FROM dl")
         if batch.gone.num_rows:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from headwater.database import Database, EpochBuilder
@@ -18,8 +19,12 @@ from headwater.errors import HeadwaterError, InternalError, NotSupported, Source
 from headwater.plan.explain import Explanation
 from headwater.results import Result
 from headwater.serve.remote import RemoteDatabase
+from headwater.serve.wire import UNREACHABLE
 from headwater.store.warehouse import WarehouseInUse
 from headwater.version import VERSION
+
+#: How long `connect` waits for a process that has a warehouse open and does not answer.
+_PATIENCE_SECONDS = 5.0
 
 __version__ = VERSION
 
@@ -57,7 +62,15 @@ def connect(
         raise NotSupported(
             "HW290", f"placement {placement!r} is not supported yet", hint="leave it out, or use placement='inline'"
         )
-    try:
-        return Database(path, clock=clock or wall_clock)
-    except WarehouseInUse as busy:
-        return RemoteDatabase.connect(busy.folder, busy)
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return Database(path, clock=clock or wall_clock)
+        except WarehouseInUse as busy:
+            try:
+                return RemoteDatabase(busy.folder)
+            except UserError as error:
+                # The other process may not listen yet, or may have stopped and not given up its lock yet.
+                if error.code != UNREACHABLE or time.monotonic() > deadline:
+                    raise error from busy
+        time.sleep(0.05)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from headwater.engine import definitions
 from headwater.engine.arrow_types import to_storage
 from headwater.engine.consolidate import Consolidator
 from headwater.engine.engine import Clock, Engine, Epoch, wall_clock
+from headwater.engine.failures import StoreMissing
 from headwater.engine.ingest import rows_to_arrow
 from headwater.engine.operations import (
     DeleteKeys,
@@ -29,17 +31,19 @@ from headwater.engine.operations import (
 from headwater.engine.writer import Writer
 from headwater.errors import HeadwaterError, UserError
 from headwater.plan.explain import Explanation
-from headwater.reports import relation_facts
+from headwater.reports import explain_relation, relation_facts
 from headwater.results import Result
 from headwater.serve.query import run_query
 from headwater.serve.socket import Server
 from headwater.sql.lower import lower_answer
 from headwater.sql.parse import parse
 from headwater.sql.scope import RelationInfo
-from headwater.sql.statements import Query, Statement
-from headwater.statements import carry_out, explain_text
+from headwater.sql.statements import Explain, Query, Statement
+from headwater.statements import carry_out, explain_statement
 from headwater.store.catalog import Kind, Relation
 from headwater.store.warehouse import Warehouse
+
+T = TypeVar("T")
 
 
 class EpochBuilder:
@@ -88,17 +92,24 @@ class Database:
     """
 
     def __init__(self, path: str | Path = ":memory:", *, clock: Clock = wall_clock) -> None:
-        self.warehouse = Warehouse(path)
-        try:
-            self.engine = Engine(self.warehouse, clock)
-            self.writer = Writer(self.engine)
-            self.consolidator = Consolidator(self.engine)
-            self._server = Server(self, self.warehouse.folder) if self.warehouse.folder else None
-        except BaseException:
-            self.warehouse.close()
-            raise
+        parts = contextlib.ExitStack()
         # Runs at `close`, or when the interpreter ends without one: threads must not outlive the connection.
-        self._shut = weakref.finalize(self, _shut, self._server, self.writer, self.consolidator, self.engine)
+        self._shut = weakref.finalize(self, parts.close)
+        try:
+            self.warehouse = Warehouse(path)
+            parts.callback(self.warehouse.close)
+            self.engine = Engine(self.warehouse, clock)
+            parts.callback(self.engine.close)
+            self.consolidator = Consolidator(self.engine)
+            parts.callback(self.consolidator.close)
+            self.writer = Writer(self.engine)
+            parts.callback(self.writer.close)
+            self._server = Server(self, self.warehouse.folder) if self.warehouse.folder else None
+            if self._server is not None:
+                parts.callback(self._server.close)
+        except BaseException:
+            self._shut()
+            raise
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
@@ -135,10 +146,8 @@ class Database:
 
     def _execute(self, statement: Statement) -> Result:
         began = time.perf_counter()
-        try:
+        with _placed(statement):
             result = carry_out(self, statement)
-        except HeadwaterError as error:
-            raise error.at(None, statement.source) from error.__cause__
         return replace(result, seconds=time.perf_counter() - began)
 
     def query(self, sql: str) -> pa.Table:
@@ -147,17 +156,29 @@ class Database:
         statements = parse(sql)
         if len(statements) != 1 or not isinstance(statements[0], Query):
             raise UserError("HW106", "query takes exactly one SELECT", hint="use execute for other statements")
-        return self.answer(statements[0])
+        with _placed(statements[0]):
+            return self.answer(statements[0])
 
     def answer(self, statement: Query) -> pa.Table:
-        catalog = self.engine.catalog
-        bound = lower_answer(statement.query, self.relations_for_queries(), statement.source)
-        return run_query(self.warehouse, bound, catalog.grouped)
+        def look() -> pa.Table:
+            grouped = self.engine.catalog.grouped
+            bound = lower_answer(statement.query, self.relations_for_queries(), statement.source)
+            return run_query(self.warehouse, bound, grouped)
+
+        return self._consistently(look)
 
     def explain(self, view_or_query: str) -> Explanation:
         """The program of a view, or the one a query would get."""
         self._check_open()
-        return explain_text(self, view_or_query)
+        relation = self.engine.catalog.find(view_or_query.strip())
+        if relation is not None:
+            return explain_relation(self, relation)
+        text = view_or_query if view_or_query.strip().upper().startswith("EXPLAIN") else f"EXPLAIN {view_or_query}"
+        statements = parse(text)
+        if len(statements) != 1 or not isinstance(statements[0], Explain):
+            raise UserError("HW106", "explain takes the name of a view, or one query")
+        with _placed(statements[0]):
+            return explain_statement(self, statements[0])
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -176,9 +197,20 @@ class Database:
             "warehouse": str(self.warehouse.folder or ":memory:"),
             "placement": "inline",
             "epoch": self.engine.epoch,
-            "relations": [relation_facts(self, one) for one in self.engine.catalog],
+            "relations": self._consistently(lambda: [relation_facts(self, one) for one in self.engine.catalog]),
             "queue": {"requests": requests, "rows": rows},
         }
+
+    def _consistently(self, look: Callable[[], T]) -> T:
+        """Look at the catalogue and then at the stores it names.
+
+        A relation that is dropped in between is missed: then this looks once more, with the writer held.
+        """
+        try:
+            return look()
+        except StoreMissing:
+            with self.engine.lock:
+                return look()
 
     def algebra(self, view: str) -> Node:
         """A view's query as a tree."""
@@ -234,13 +266,21 @@ class Database:
         self.close()
 
 
-def _shut(server: Server | None, writer: Writer, consolidator: Consolidator, engine: Engine) -> None:
-    if server is not None:
-        server.close()
-    writer.close()
-    consolidator.close()
-    with engine.lock:
-        engine.warehouse.close()
+@contextlib.contextmanager
+def _placed(statement: Statement) -> Iterator[None]:
+    """Errors leave with the text of the statement they are about."""
+    try:
+        yield
+    except HeadwaterError as error:
+        raise error.at(None, statement.source) from error.__cause__
+    except RecursionError:
+        raise UserError(
+            "HW002",
+            "the statement is nested too deeply",
+            span=statement.span,
+            source=statement.source,
+            hint="split a long chain of operators with parentheses, or make parts of it views of their own",
+        ) from None
 
 
 class CatalogRelations:

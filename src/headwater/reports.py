@@ -10,12 +10,12 @@ import pyarrow as pa
 import sqlglot
 
 from headwater.emit.duckdb import Emitter
-from headwater.emit.layout import sql, store_table
 from headwater.emit.maintain import map_statements, step_statement
 from headwater.errors import UserError
 from headwater.plan.explain import EmittedSQL, Explanation, InputNote
 from headwater.plan.program import Add, Program
 from headwater.results import Result, count_of
+from headwater.serve.query import count_rows
 from headwater.store.catalog import Kind, Relation
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
     """What status says of a relation."""
     facts: dict[str, object] = {"name": relation.name, "kind": relation.kind.value}
-    facts["rows"] = count_rows(db, relation) if db.engine.catalog.keeps(relation) else None
+    facts["rows"] = (
+        count_rows(db.warehouse, relation, db.engine.catalog.grouped) if db.engine.catalog.keeps(relation) else None
+    )
     if relation.program is not None:
         facts["strategy"] = relation.program.strategy
         facts["state"] = "suspended" if relation.suspended else "current"
@@ -33,20 +35,6 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
         if relation.suspended:
             facts["reason"] = relation.suspended
     return facts
-
-
-def count_rows(db: Database, relation: Relation) -> int:
-    """Net rows: the sum of multiplicities, of the shown groups where a view is stored by group."""
-    grouped = relation.name in db.engine.catalog.grouped
-    where = ' WHERE "#v"' if grouped else ""
-    reader = db.warehouse.reader()
-    try:
-        found = reader.execute(
-            f'SELECT coalesce(sum("#n"), 0)::BIGINT FROM {sql(store_table(relation.name))}{where}'
-        ).fetchone()
-    finally:
-        reader.close()
-    return int(found[0]) if found else 0
 
 
 def show(db: Database, what: str, like: str | None) -> Result:

@@ -12,28 +12,30 @@ from headwater import reports
 from headwater import types as t
 from headwater.algebra.nodes import Node, Project
 from headwater.algebra.scalars import TRUE, Literal, Scalar, cast
-from headwater.algebra.simplify import simplify
 from headwater.engine import definitions
 from headwater.engine.arrow_types import to_storage
+from headwater.engine.engine import Epoch
 from headwater.engine.files import read_file
 from headwater.engine.operations import (
     DeleteWhere,
     InsertChunks,
     InsertQuery,
+    Operation,
     UpdateWhere,
     check_target,
 )
 from headwater.errors import HeadwaterError, NotSupported, UserError
-from headwater.plan.compile import DEFAULT, STRATEGIES, compile_view
+from headwater.plan.compile import DEFAULT, compile_view
 from headwater.plan.explain import Explanation
 from headwater.results import Result, count_of
+from headwater.serve.query import count_rows
 from headwater.sql import statements as s
-from headwater.sql.assign import can_assign
+from headwater.sql.assign import refusal
 from headwater.sql.bind import bind_row_scalar
 from headwater.sql.lower import lower_rows, lower_view
 from headwater.sql.names import fold
 from headwater.sql.options import refuse_unsupported_options
-from headwater.sql.parse import parse
+from headwater.sql.place import Place
 from headwater.sql.scope import RelationInfo
 from headwater.store.catalog import Kind, Relation
 
@@ -135,19 +137,15 @@ def _options(options: tuple[s.Option, ...]) -> tuple[str, bool]:
     strategy, strict = DEFAULT, False
     for option in options:
         if option.name == "STRATEGY":
-            strategy = str(option.value).lower()
-            if strategy not in STRATEGIES:
-                raise UserError(
-                    "HW109",
-                    f"there is no strategy {option.value!r}",
-                    span=option.span,
-                    hint="choose one of " + ", ".join(repr(one) for one in STRATEGIES),
-                )
+            strategy = str(option.value)
         elif option.name == "STRICT":
             strict = True
     if strict and strategy == "recompute":
         raise UserError(
-            "HW110", "STRICT refuses the strategy 'recompute'", hint="leave out STRICT, or choose another strategy"
+            "HW110",
+            "STRICT refuses the strategy 'recompute'",
+            span=next(option.span for option in options if option.name == "STRICT"),
+            hint="leave out STRICT, or choose another strategy",
         )
     return strategy, strict
 
@@ -170,12 +168,12 @@ def _create_view(db: Database, statement: s.CreateView) -> Result:
             strict=strict,
         )
         definitions.create_view(db.engine, relation)
-    count = reports.count_rows(db, relation)
+    count = count_rows(db.warehouse, relation, db.engine.catalog.grouped)
     return Result("CREATE VIEW", f"created view {relation.name} ({count_of(count)})")
 
 
 def _lower(db: Database, query: exp.Expr, statement: s.Statement, columns: tuple[s.Name, ...] = ()) -> Node:
-    return simplify(lower_view(query, db.relations_for_views(), statement.source, columns=columns))
+    return lower_view(query, db.relations_for_views(), statement.source, columns=columns)
 
 
 def _drop(db: Database, statement: s.Drop) -> Result:
@@ -192,7 +190,10 @@ def _drop(db: Database, statement: s.Drop) -> Result:
                 span=statement.name.span,
                 hint=f"DROP {relation.kind.value.upper()} {relation.name}",
             )
-        gone = definitions.drop(db.engine, relation, statement.cascade)
+        try:
+            gone = definitions.drop(db.engine, relation, statement.cascade)
+        except HeadwaterError as error:
+            raise error.at(statement.name.span) from error.__cause__
     return Result(f"DROP {statement.kind}", "dropped " + ", ".join(gone))
 
 
@@ -214,8 +215,18 @@ def _insert(db: Database, statement: s.Insert) -> Result:
     target = _target(db, statement.target, "insert")
     fields = _named_fields(target, statement.columns)
     node = lower_rows(statement.query, fields, db.relations_for_queries(), statement.source)
-    epoch = db.submit([InsertQuery(target.name, _fill(node, fields, target))])
+    epoch = _run(db, [InsertQuery(target.name, _fill(node, fields, target))])
     return _changed("INSERT", "inserted", target, epoch.changes.get(target.name, 0), epoch.number)
+
+
+def _run(db: Database, operations: list[Operation]) -> Epoch:
+    """Apply operations as an epoch at once, holding the engine's lock.
+
+    Such a caller cannot queue up: whoever makes room in a full queue waits for that lock.
+    """
+    epoch = db.engine.run(operations)
+    db.consolidator.nudge()
+    return epoch
 
 
 def _named_fields(target: Relation, columns: tuple[s.Name, ...]) -> t.Schema:
@@ -257,10 +268,10 @@ def _change_where(db: Database, statement: s.Delete | s.Update) -> Result:
 
     predicate = _condition(bind(statement.where), statement) if statement.where is not None else TRUE
     if isinstance(statement, s.Delete):
-        epoch = db.submit([DeleteWhere(target.name, alias, predicate)])
+        epoch = _run(db, [DeleteWhere(target.name, alias, predicate)])
         return _changed(word, "deleted", target, epoch.changes.get(target.name, 0), epoch.number)
     values = _assignments(statement, target, alias, info)
-    epoch = db.submit([UpdateWhere(target.name, alias, predicate, values)])
+    epoch = _run(db, [UpdateWhere(target.name, alias, predicate, values)])
     return _changed(word, "updated", target, epoch.changes.get(target.name, 0) // 2, epoch.number)
 
 
@@ -277,13 +288,9 @@ def _assignments(statement: s.Update, target: Relation, alias: str, info: Relati
         if field.name in values:
             raise UserError("HW111", f"column {field.name} is assigned twice", span=name.span)
         value = bind_row_scalar(expression, alias, info, statement.source)
-        if not can_assign(value.type, field.type):
-            raise UserError(
-                "HW113",
-                f"{target.name}.{field.name} is {field.type} and cannot take {value.type}",
-                span=name.span,
-                hint="write a CAST",
-            )
+        refused = refusal(value.type, field)
+        if refused is not None:
+            raise refused.at(Place(statement.source).span(expression))
         values[field.name] = cast(value, field.type)
     return values
 
@@ -337,23 +344,12 @@ def _columns_hint(relation: Relation) -> str:
     return "its columns are " + ", ".join(f.name for f in relation.fields)
 
 
-def explain_text(db: Database, text: str) -> Explanation:
-    """EXPLAIN of a view's name or of a query."""
-    relation = db.engine.catalog.find(text.strip())
-    if relation is not None:
-        return reports.explain_relation(db, relation)
-    statements = parse(text if text.strip().upper().startswith("EXPLAIN") else f"EXPLAIN {text}")
-    if len(statements) != 1 or not isinstance(statements[0], s.Explain):
-        raise UserError("HW106", "explain takes the name of a view, or one query")
-    try:
-        return explain_statement(db, statements[0])
-    except HeadwaterError as error:
-        raise error.at(None, statements[0].source) from error.__cause__
-
-
 def explain_statement(db: Database, statement: s.Explain) -> Explanation:
     """EXPLAIN as a statement."""
     if isinstance(statement.target, s.Name):
         return reports.explain_relation(db, _find(db, statement.target))
+    refuse_unsupported_options(statement)
     strategy, _ = _options(statement.options)
-    return reports.explain_program(db, compile_view("query", _lower(db, statement.target, statement), strategy))
+    node = _lower(db, statement.target, statement, statement.columns)
+    name = statement.name.text if statement.name else "query"
+    return reports.explain_program(db, compile_view(name, node, strategy))

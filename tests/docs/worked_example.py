@@ -97,10 +97,10 @@ def cell(value: object) -> str:
 
 TEXT = """# A worked example
 
-One epoch, followed by hand: a HAVING over a SUM over a join, a self-join of that view, and a view that lists each of its
-values once. The epoch changes both tables: one group empties (`y`), one crosses the limit of HAVING (`NULL`), one stays
-hidden below it (`z`), one changes (`x`), one is not touched at all (`w`). Every table below was printed by the engine (`python -m tests.docs.worked_example` prints
-them again, and a test compares).
+One epoch, followed by hand: a HAVING over a SUM over a join, a self-join of that view, and a view that lists each of
+its values once. The epoch changes both tables: one group empties (`y`), one crosses the limit of HAVING (`NULL`), one
+stays hidden below it (`z`), one changes (`x`), one is not touched at all (`w`). Every table below was printed by the
+engine (`python -m tests.docs.worked_example` prints them again, and a test compares).
 
 Read `docs/design/delta.md` first for the rules, `docs/design/epochs.md` for the order of steps.
 
@@ -144,9 +144,9 @@ CREATE VIEW worths AS
 {before_price}
 ```
 
-`rich` is stored by group: the key `#k1`, the payload (`#count` rows; `#p1` the sum; `#p2` how many of its terms were not
-NULL), the row it is shown as, and `#v`, whether HAVING shows it. (`z`: 1·2 + 2·5 = 12,
-`NULL`: 3·5 = 15: both are kept but not shown.)
+`rich` is stored by group: the key `#k1`, the payload (`#count` rows; `#p1` the sum; `#p2` how many of its terms were
+not NULL), the row it is shown as, and `#v`, whether HAVING shows it. (`z`: 1·2 + 2·5 = 12, `NULL`: 3·5 = 15: both are
+kept but not shown.)
 
 ```
 {before_rich}

@@ -15,7 +15,7 @@ import headwater as hw
 from headwater import database
 from headwater.engine import faults
 from headwater.engine.consolidate import SUFFIX, Consolidator, consolidate
-from tests.engine.support import bag, check_views, opened, rows, state, store_rows, stores
+from tests.engine.support import SetClock, bag, check_views, opened, rows, state, store_rows, stores
 
 
 @pytest.fixture
@@ -229,3 +229,34 @@ def test_streams_keep_the_epochs_their_rows_came_in(eager: hw.Database) -> None:
     reader = eager.warehouse.reader()
     assert reader.execute('SELECT count(DISTINCT "#e") FROM data."s"').fetchone() == (20,)
     reader.close()
+
+
+def test_rows_past_their_time_go_unless_a_view_looks_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "Consolidator", functools.partial(Consolidator, look_rows=4))
+    clock = SetClock()
+    with opened(clock=clock) as db:
+        db.execute(
+            """
+            CREATE STREAM short (x INT) RETAIN 1 HOUR;
+            CREATE STREAM joined (x INT) RETAIN 1 HOUR;
+            CREATE TABLE t (x INT);
+            CREATE VIEW sums AS SELECT count(*) AS n FROM short;
+            CREATE VIEW pairs AS SELECT t.x FROM joined JOIN t ON joined.x = t.x
+            """
+        )
+        for x in range(12):
+            with db.epoch() as e:
+                e.insert("short", [(x,)])
+                e.insert("joined", [(x,)])
+            clock.advance(minutes=30)
+        wait_until(lambda: store_rows(db, "short") < 12)
+        assert store_rows(db, "joined") == 12
+        db.insert("t", [(0,), (11,)])
+        assert rows(db, "pairs") == [(0,), (11,)]
+        assert rows(db, "sums") == [(12,)]
+        assert rows(db, "short") == rows(db, "joined") == [(10,), (11,)]
+        with pytest.raises(hw.UserError) as caught:
+            db.execute("REFRESH sums")
+        assert caught.value.code == "HW505"
+        db.execute("REFRESH pairs")
+        assert rows(db, "pairs") == [(0,), (11,)]

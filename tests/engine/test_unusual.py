@@ -101,13 +101,15 @@ def test_nan_infinities_and_negative_zero_in_keys_and_sums(db: hw.Database) -> N
     check_views(db)
 
 
-def test_a_sum_of_doubles_that_overflowed_comes_back(db: hw.Database) -> None:
+def test_a_sum_of_doubles_that_overflows_suspends_its_view(db: hw.Database) -> None:
     db.execute("CREATE TABLE t (x DOUBLE); CREATE VIEW v AS SELECT sum(x) AS s FROM t")
-    db.insert("t", [(1.5e308,), (1.5e308,)])
-    assert rows(db, "v") == [(INF,)]
+    epoch = db.insert("t", [(1.5e308,), (1.5e308,)])
+    assert epoch.suspended == {"v": "a sum of DOUBLE is out of range (HW502)"}
     with db.epoch() as e:
         e.delete("t", [(1.5e308,)])
+    db.execute("REFRESH v")
     assert rows(db, "v") == [(1.5e308,)]
+    check_views(db)
 
 
 def test_doubles_as_primary_keys(db: hw.Database) -> None:
@@ -283,7 +285,7 @@ def test_two_statements_in_one_string(db: hw.Database) -> None:
 def test_messages_count_every_copy_of_a_row(db: hw.Database) -> None:
     db.execute("CREATE TABLE t (a INT)")
     assert db.execute("INSERT INTO t VALUES (1), (1), (2)")[0].message == "inserted 3 rows in t"
-    assert db.execute("INSERT INTO t SELECT a FROM t")[0].message == "inserted 6 rows in t"
+    assert db.execute("INSERT INTO t SELECT a FROM t")[0].message == "inserted 3 rows in t"
     assert db.execute("UPDATE t SET a = 5 WHERE a = 1")[0].message == "updated 4 rows in t"
     assert db.execute("DELETE FROM t WHERE a = 5")[0].message == "deleted 4 rows in t"
     assert db.execute("SELECT * FROM t")[0].message == "2 rows"

@@ -361,3 +361,19 @@ def test_readers_while_views_come_and_go(db: hw.Database) -> None:
         stop.set()
         reader.join()
     assert problems == []
+
+
+def test_statements_do_not_wait_for_a_full_queue(db: hw.Database) -> None:
+    """A statement holds the engine's lock, and whoever makes room in the queue waits for it."""
+    db.execute("CREATE TABLE t (x INT)")
+    db.writer = Writer(db.engine, queue_rows=2, queue_requests=2)
+
+    def work(number: int) -> None:
+        for x in range(10):
+            if number % 2:
+                db.execute(f"INSERT INTO t VALUES ({x})")
+            else:
+                db.insert("t", [(x,)])
+
+    assert run_threads(work, 8) == []
+    assert bag(db, "t") == {(x,): 8 for x in range(10)}

@@ -96,7 +96,7 @@ class Scan(Node):
 
 @dataclass(frozen=True)
 class Values(Node):
-    """Constant rows."""
+    """Constant rows. Which columns have NULLs follows from them, whatever `fields` was given."""
 
     fields: t.Schema
     rows: tuple[tuple[object, ...], ...]
@@ -105,6 +105,8 @@ class Values(Node):
         _distinct(f.name for f in self.fields)
         if any(len(row) != len(self.fields) for row in self.rows):
             raise IllFormed("a row of Values has another width than its schema")
+        known = tuple(replace(f, nullable=any(row[i] is None for row in self.rows)) for i, f in enumerate(self.fields))
+        object.__setattr__(self, "fields", known)
 
     @property
     def schema(self) -> t.Schema:

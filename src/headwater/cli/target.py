@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.errors import Source, UserError
 from headwater.project import PROJECT_FILE, load_project
-from headwater.serve.wire import UNREACHABLE
 from headwater.store.warehouse import DATABASE, MEMORY
 
 if TYPE_CHECKING:
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from headwater.serve.remote import RemoteDatabase
 
 DEFAULT_WAREHOUSE = "warehouse"
-_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -33,20 +30,10 @@ class Target:
         return str(self.path) == MEMORY or (Path(self.path) / DATABASE).exists()
 
     def open(self) -> Database | RemoteDatabase:
-        """Open it, or reach it through the process that has it open.
-
-        That process may just be closing it: it no longer answers and has not given up the lock yet. So this tries
-        for a while.
-        """
+        """Open it, or reach it through the process that has it open."""
         from headwater import connect
 
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while True:
-            try:
-                return connect(self.path, placement=self.placement)
-            except UserError as error:
-                if error.code != UNREACHABLE or time.monotonic() > deadline:
-                    raise
+        return connect(self.path, placement=self.placement)
 
     def open_existing(self) -> Database | RemoteDatabase:
         """Open it if it is there: a question about a warehouse must not make one.

@@ -162,6 +162,12 @@ def null_in(relation: str, required: tuple[str, ...]) -> str:
     return sql(exp.Select(expressions=flags).from_(delta_table(relation), copy=False).where(coming, copy=False))
 
 
+def copies(relation: str) -> str:
+    """How many copies of rows the delta brings and takes."""
+    found = exp.func("COALESCE", total(exp.Abs(this=column(MULTIPLICITY))), number(0))
+    return sql(exp.Select(expressions=[bigint(found)]).from_(delta_table(relation), copy=False))
+
+
 def _current(relation: str, names: list[str], changed: bool) -> exp.Subquery:
     """A relation's contents as of this point of the epoch, not added up.
 

@@ -65,7 +65,11 @@ def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     if table.num_columns != len(schema):
         raise ValueError(f"{table.num_columns} columns where {len(schema)} were expected")
     columns = [
-        column if column.type == wanted else column.cast(wanted)
+        column
+        if column.type == wanted
+        else pa.nulls(table.num_rows)  # a column of NULLs alone, which DuckDB gives some type
+        if pa.types.is_null(wanted)
+        else column.cast(wanted)
         for column, wanted in zip(table.columns, schema.types, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)

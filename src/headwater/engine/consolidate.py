@@ -24,7 +24,7 @@ from headwater.engine import faults
 from headwater.engine.definitions import first_epoch_seen
 from headwater.engine.engine import Engine
 from headwater.errors import HeadwaterError
-from headwater.store.catalog import RETAIN_ALL, Kind, Relation
+from headwater.store.catalog import RETAIN_ALL, Kind
 
 log = logging.getLogger("headwater")
 
@@ -74,10 +74,8 @@ class Consolidator:
                     return
                 try:
                     self._look(store)
-                except (
-                    duckdb.Error,
-                    HeadwaterError,
-                ) as error:  # the store stays as it was and is looked at again later
+                except (duckdb.Error, HeadwaterError) as error:
+                    # The store stays as it was, and is looked at again later.
                     log.warning("consolidation of %s was put off: %s", store, error)
                     self._engine.appended[store] = 0
 
@@ -120,6 +118,7 @@ def store_columns(engine: Engine, store: str) -> list[str] | None:
 def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, columns: list[str]) -> int:
     """Rewrite one store; returns its rows."""
     old, new = sql(store_table(store)), sql(store_table(store + SUFFIX))
+    drops = engine.drops
     reader.execute(f"DROP TABLE IF EXISTS {new}")
     reader.execute("BEGIN")
     found = reader.execute("SELECT coalesce(max(number), 0) FROM hw.epochs").fetchone()
@@ -128,8 +127,7 @@ def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, c
     reader.execute("COMMIT")
     faults.reach("consolidation copied")
     with engine.lock:
-        relation = _owner(engine, store)
-        if relation is None:  # dropped meanwhile
+        if engine.drops != drops:  # perhaps of this store, which may have a successor of the same name
             engine.connection.execute(f"DROP TABLE IF EXISTS {new}")
             return 0
         with engine.transaction():
@@ -157,14 +155,6 @@ def trim(engine: Engine, stream: str) -> None:
             engine.connection.execute(f'DELETE FROM {sql(store_table(relation.name))} WHERE "{EPOCH}" <= {int(limit)}')
             engine.change_catalog(after)
         engine.adopt(after)
-
-
-def _owner(engine: Engine, store: str) -> Relation | None:
-    for relation in engine.catalog:
-        names = [m.name for m in relation.program.maps] if relation.program else [relation.name]
-        if store in names:
-            return relation
-    return None
 
 
 def _living(store: str, columns: list[str]) -> exp.Select:

@@ -6,16 +6,15 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headwater.algebra.nodes import Node, Scan, Values, transform
 from headwater.emit.duckdb import Emitter
-from headwater.emit.layout import Fill, sql, store_table
-from headwater.emit.maintain import create_store, map_statements, rebuild_statements, row_columns
+from headwater.emit.layout import sql, store_table
+from headwater.emit.maintain import create_store, map_statements, row_columns
 from headwater.engine import faults
-from headwater.engine.engine import Engine, Epoch, Rebuild
+from headwater.engine.engine import Engine, Epoch
 from headwater.engine.failures import ViewFailed
+from headwater.engine.rebuild import lost_stream, plan_rebuild
 from headwater.engine.workspace import Workspace
 from headwater.errors import UserError
-from headwater.plan.program import Map, Program
 from headwater.store import catalog as catalogs
 from headwater.store.catalog import RETAIN_ALL, Catalog, Kind, Relation
 
@@ -56,7 +55,8 @@ def _create_view(engine: Engine, relation: Relation, net: bool) -> None:
         for one in relation.program.maps:
             engine.connection.execute(map_statements(relation.program, one, emitter).create)
         workspace = Workspace(engine.connection)
-        engine.flow(engine.schedule_for(after, net), workspace, engine.epoch, plan_rebuild(relation, after), net)
+        anew = {relation.name: plan_rebuild(relation, after)}
+        engine.flow(engine.schedule_for(after, net), workspace, engine.epoch, anew, net)
         faults.reach("view filled")
         engine.change_catalog(after)
     engine.adopt(after)
@@ -74,17 +74,17 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
         )
     going = [relation, *dependents]
     after = engine.catalog.without({one.folded for one in going})
+    stores = [m.name for one in going for m in (one.program.maps if one.program else (one,))]
     with engine.transaction():
-        for one in going:
-            names_stored = [m.name for m in one.program.maps] if one.program else [one.name]
-            for name in names_stored:
-                engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(name))}")
+        for name in stores:
+            engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(name))}")
         for stream in _newly_kept(after, engine.catalog):
             if after.find(stream.name):
                 engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(stream.name))}")
         engine.change_catalog(after)
-    for one in going:
-        engine.appended.pop(one.name, None)
+    engine.drops += 1
+    for name in stores:
+        engine.appended.pop(name, None)
     engine.adopt(after)
     return [one.name for one in going]
 
@@ -92,7 +92,7 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
 def refresh(engine: Engine, relation: Relation) -> Epoch:
     """Evaluate a view anew from its inputs, as an epoch of its own; a suspended view follows them again."""
     assert relation.program is not None
-    lost = _lost(relation.program, engine.catalog)
+    lost = lost_stream(relation.program, engine.catalog)
     if lost is not None:
         raise UserError(
             "HW505",
@@ -100,24 +100,7 @@ def refresh(engine: Engine, relation: Relation) -> Epoch:
             hint="drop and create the view; a stream with RETAIN ALL keeps all rows",
         )
     after = engine.catalog.with_changed(catalogs.resume(relation))
-    return engine.run([], after, plan_rebuild(relation, after))
-
-
-def plan_rebuild(relation: Relation, catalog: Catalog) -> Rebuild:
-    """How to evaluate each map of a view from what is stored now."""
-    program = relation.program
-    assert program is not None
-    missing = _not_kept(program, catalog)
-
-    def plan(net: bool) -> dict[str, tuple[Fill, ...]]:
-        emitter = Emitter(catalog.grouped, net)
-        return {
-            one.name: rebuild_statements(Map(one.name, _without(one.definition, missing)), emitter)
-            for one in program.maps
-            if not program.recomputes(one.name)
-        }
-
-    return Rebuild(relation.name, plan)
+    return engine.run([], after, rebuild=relation.name)
 
 
 def first_epoch_seen(engine: Engine, relation: Relation) -> int:
@@ -127,32 +110,17 @@ def first_epoch_seen(engine: Engine, relation: Relation) -> int:
     if relation.retain is None:
         return engine.epoch
     horizon = engine.clock() - dt.timedelta(microseconds=int(relation.retain))
-    found = engine.connection.execute(
-        "SELECT coalesce(max(number), 0) FROM hw.epochs WHERE clock < ?", [horizon]
-    ).fetchone()
+    reader = engine.warehouse.reader()  # threads that only read do not share the writer's connection
+    try:
+        query = "SELECT coalesce(max(number), 0) FROM hw.epochs WHERE clock < ?"
+        found = reader.execute(query, [horizon]).fetchone()
+    finally:
+        reader.close()
     return max(int(found[0]) if found else 0, relation.begins)
-
-
-def _lost(program: Program, catalog: Catalog) -> str | None:
-    """A stream of whose rows a view has seen some that are not stored, if there is one."""
-    for one in program.maps:
-        for scan in one.definition.walk():
-            stream = catalog.find(scan.relation) if isinstance(scan, Scan) else None
-            if stream is None or stream.kind is not Kind.STREAM or not isinstance(scan, Scan):
-                continue
-            if not catalog.keeps(stream) or scan.since < stream.begins:
-                return stream.name
-    return None
 
 
 def _store_of(relation: Relation) -> str:
     return create_store(relation.name, row_columns(relation.fields))
-
-
-def _not_kept(program: Program, catalog: Catalog) -> frozenset[str]:
-    """Inputs whose past is gone: streams that store nothing."""
-    inputs = [catalog.find(name) for name in program.inputs]
-    return frozenset(one.name for one in inputs if one is not None and not catalog.keeps(one))
 
 
 def _newly_kept(before: Catalog, after: Catalog) -> Iterable[Relation]:
@@ -162,14 +130,3 @@ def _newly_kept(before: Catalog, after: Catalog) -> Iterable[Relation]:
             old = before.find(relation.name)
             if old is not None and not before.keeps(old):
                 yield relation
-
-
-def _without(node: Node, missing: frozenset[str]) -> Node:
-    """The tree with the relations that are not stored read as empty."""
-
-    def empty(one: Node) -> Node:
-        if isinstance(one, Scan) and one.relation in missing:
-            return Values(tuple(replace(f) for f in one.schema), ())
-        return one
-
-    return transform(node, empty) if missing else node

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import duckdb
@@ -16,13 +17,16 @@ from headwater.emit.layout import Fill
 from headwater.engine import faults
 from headwater.engine.failures import ViewFailed, is_fatal, is_value_error, translate
 from headwater.engine.operations import Operation, Resolver
+from headwater.engine.rebuild import Rebuild, lost_stream, plan_rebuild
 from headwater.engine.schedule import Emitted, Schedule, make_schedule
 from headwater.engine.snapshots import changelog_query
 from headwater.engine.workspace import Workspace, delta_of, pending_of
 from headwater.errors import HeadwaterError, UserError
 from headwater.store import catalog as catalogs
-from headwater.store.catalog import Catalog
+from headwater.store.catalog import Catalog, Relation
 from headwater.store.warehouse import Warehouse
+
+log = logging.getLogger("headwater")
 
 Clock = Callable[[], dt.datetime]
 Observer = Callable[[int, Mapping[str, pa.Table]], None]
@@ -50,19 +54,6 @@ class Epoch:
     suspended: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Rebuild:
-    """A view to be evaluated anew.
-
-    Attributes:
-        view: its name.
-        plan: the statements that fill the pending table of each map; the argument is `net`, as of `Emitter`.
-    """
-
-    view: str
-    plan: Callable[[bool], Mapping[str, tuple[Fill, ...]]]
-
-
 class Engine:
     """The writer of a warehouse. Callers hold `lock` while they use it."""
 
@@ -73,6 +64,8 @@ class Engine:
         self.observers: list[Observer] = []
         #: Rows appended to each store since consolidation last looked at it.
         self.appended: dict[str, int] = {}
+        #: How often a relation was dropped: a store that stands when this has not changed is the store it was.
+        self.drops = 0
         self._emitted: Emitted = {}
         self._start()
 
@@ -96,6 +89,11 @@ class Engine:
     def schedule_for(self, catalog: Catalog, net: bool = False) -> Schedule:
         """The schedule of a catalogue; with `net`, the careful form (see `Emitter`), which is rarely needed."""
         return make_schedule(catalog, {}, net) if net else make_schedule(catalog, self._emitted)
+
+    def close(self) -> None:
+        """Close the warehouse once no epoch is under way."""
+        with self.lock:
+            self.warehouse.close()
 
     # -- transactions ------------------------------------------------------------------------------------------------
 
@@ -134,10 +132,12 @@ class Engine:
 
     # -- epochs ------------------------------------------------------------------------------------------------------
 
-    def run(
-        self, operations: Sequence[Operation], catalog: Catalog | None = None, rebuild: Rebuild | None = None
-    ) -> Epoch:
+    def run(self, operations: Sequence[Operation], catalog: Catalog | None = None, rebuild: str | None = None) -> Epoch:
         """Apply operations as one epoch. Views that cannot take it are suspended, and it is run without them.
+
+        A view that fails gets two more chances. First everything is run in its careful form: perhaps the view was asked
+        of a row that is gone already. Then the view is evaluated anew: relations change one after the other, so perhaps
+        it was asked of two rows that are never there together.
 
         Args:
             operations: in order.
@@ -145,34 +145,42 @@ class Engine:
             rebuild: a view to evaluate anew; if that fails the epoch fails.
         """
         suspended: dict[str, str] = {}
+        anew = {rebuild} if rebuild is not None else set()
         net = False
         while True:
+            after = catalog or self.catalog
             try:
-                return self._attempt(operations, catalog or self.catalog, rebuild, suspended, net)
+                return self._attempt(operations, after, anew, suspended, net)
             except ViewFailed as failed:
-                if not net:  # perhaps only a row that is gone already
+                if not net:
                     net = True
-                elif rebuild is not None and failed.view == rebuild.view:
+                elif failed.view == rebuild:
                     raise UserError(
                         failed.code, f"view {failed.view}: {failed.reason}", hint="nothing changed"
                     ) from failed
+                elif failed.view not in anew and _can_rebuild(failed.view, after):
+                    anew.add(failed.view)
                 else:
                     suspended[failed.view] = f"{failed.reason} ({failed.code})"
+                    anew.discard(failed.view)
+            except BaseException as error:
+                if not isinstance(error, Exception):  # interrupted, perhaps when the commit was done already
+                    self._start()
+                raise
 
     def _attempt(
         self,
         operations: Sequence[Operation],
         after: Catalog,
-        rebuild: Rebuild | None,
+        anew: Set[str],
         suspended: Mapping[str, str],
         net: bool,
     ) -> Epoch:
         number, clock = self.epoch + 1, self.clock()
         for view, reason in suspended.items():
-            relation = after.find(view)
-            assert relation is not None
-            after = after.with_changed(catalogs.suspend(relation, reason, self.epoch))
+            after = after.with_changed(catalogs.suspend(_found(view, after), reason, self.epoch))
         schedule = self.schedule if after is self.catalog and not net else self.schedule_for(after, net)
+        rebuilds = {view: plan_rebuild(_found(view, after), after) for view in anew}
         workspace = Workspace(self.connection)
         resolver = Resolver(self.connection, after, workspace, self._statements)
         try:
@@ -181,7 +189,7 @@ class Engine:
                 for operation in operations:
                     resolver.apply(operation)
                 faults.reach("changes resolved")
-                changed = self.flow(schedule, workspace, number, rebuild, net)
+                changed = self.flow(schedule, workspace, number, rebuilds, net)
                 observed = self._observe(changed) if self.observers else {}
                 for table in workspace.large:
                     self.connection.execute(f"DROP TABLE {table}")
@@ -192,8 +200,7 @@ class Engine:
             resolver.release()
         self.epoch = number
         self.adopt(after)
-        for observer in self.observers:
-            observer(number, observed)
+        self._tell(number, observed)
         return Epoch(number, clock, resolver.counts, dict(suspended))
 
     def flow(
@@ -201,7 +208,7 @@ class Engine:
         schedule: Schedule,
         workspace: Workspace,
         epoch: int,
-        rebuild: Rebuild | None = None,
+        rebuilds: Mapping[str, Rebuild],
         net: bool = False,
     ) -> set[str]:
         """Carry changes through the stages; returns the names of the relations that changed.
@@ -210,18 +217,19 @@ class Engine:
             schedule: the stages.
             workspace: with the deltas of the base relations filled.
             epoch: under which number changes are appended.
-            rebuild: a view whose maps are evaluated anew, whatever is pending for them.
+            rebuilds: views whose maps are evaluated anew, whatever is pending for them.
             net: how to evaluate them; see `Emitter`.
         """
-        anew_statements = rebuild.plan(net) if rebuild is not None else {}
+        anew: dict[str, tuple[Fill, ...]] = {}
+        for one in rebuilds.values():
+            anew |= one.statements(net)
         changed: set[str] = set()
         for stage in schedule.stages:
-            anew = rebuild is not None and stage.view == rebuild.view
             if stage.settle is not None:
-                for statement in anew_statements.get(stage.name, ()):
+                for statement in anew.get(stage.name, ()):
                     self._fill_for_view(stage.view, workspace, pending_of(stage.name), statement)
                 due = bool(stage.inputs & changed) if stage.recompute else workspace.rows(pending_of(stage.name)) > 0
-                if not due and not anew:
+                if not due and stage.view not in rebuilds:
                     continue
                 if stage.settle_and_append is not None and not self.observers:
                     self._append(stage.name, stage.settle_and_append, epoch, stage.view)
@@ -231,9 +239,7 @@ class Engine:
                 continue
             changed.add(stage.name)
             for trigger in stage.triggers:
-                if (
-                    rebuild is None or trigger.view != rebuild.view
-                ):  # a rebuilt map reads what is stored, with this change
+                if trigger.view not in rebuilds:  # a rebuilt map reads what is stored, with this change
                     self._fill_for_view(trigger.view, workspace, pending_of(trigger.target), trigger.fill)
             if stage.append is not None:
                 self._append(stage.name, stage.append, epoch, None)
@@ -260,6 +266,14 @@ class Engine:
             told: HeadwaterError = translate(error)
             raise ViewFailed(view, told.code, told.message) from error
 
+    def _tell(self, number: int, observed: Mapping[str, pa.Table]) -> None:
+        """Call the observers; the epoch is committed, so one that fails changes nothing."""
+        for observer in self.observers:
+            try:
+                observer(number, observed)
+            except Exception:
+                log.exception("an observer of epoch %d failed; the epoch is committed", number)
+
     def _observe(self, changed: set[str]) -> dict[str, pa.Table]:
         """The net change of every view, as rows with `#n`."""
         out: dict[str, pa.Table] = {}
@@ -270,3 +284,14 @@ class Engine:
                 if table.num_rows:
                     out[relation.name] = table
         return out
+
+
+def _found(view: str, catalog: Catalog) -> Relation:
+    relation = catalog.find(view)
+    assert relation is not None
+    return relation
+
+
+def _can_rebuild(view: str, catalog: Catalog) -> bool:
+    program = _found(view, catalog).program
+    return program is not None and lost_stream(program, catalog) is None

@@ -26,6 +26,10 @@ class ViewFailed(Exception):
         self.reason = reason
 
 
+class StoreMissing(InternalError):
+    """A table that the catalogue named is not there: its relation may just have been dropped."""
+
+
 def is_value_error(error: duckdb.Error) -> bool:
     """Whether a value in the data is to blame, not the machine or us."""
     return isinstance(error, _VALUE_ERRORS) and not isinstance(error, duckdb.FatalException)
@@ -43,6 +47,8 @@ def translate(error: duckdb.Error) -> HeadwaterError:
     if is_value_error(error):
         code, reason = explain_runtime_error(str(error))
         return UserError(code, reason, hint="nothing changed")
+    if "expression depth limit" in text:
+        return UserError("HW002", "the statement is nested too deeply", hint="make parts of it views of their own")
     if isinstance(error, duckdb.OutOfMemoryException):
         return UserError("HW407", f"out of memory or temporary space: {text}", hint="nothing changed")
     if isinstance(error, duckdb.IOException | duckdb.FatalException):
@@ -51,4 +57,6 @@ def translate(error: duckdb.Error) -> HeadwaterError:
             f"the warehouse could not be written: {text}",
             hint="check that the disk has room and is writable; nothing of the epoch was kept",
         )
+    if isinstance(error, duckdb.CatalogException):
+        return StoreMissing("HW902", f"the engine does not find what it made: {text}")
     return InternalError("HW902", f"the engine refused a statement of ours: {text}")

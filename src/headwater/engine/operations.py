@@ -175,7 +175,7 @@ class Resolver:
                 self._check_keys(relation)
             case InsertQuery(name, node):
                 relation = check_target(self._catalog, name, "insert")
-                self._run(relation, changes.insert_query(relation.name, node, self._emitter))
+                self._run_query(relation, changes.insert_query(relation.name, node, self._emitter))
                 self._check_nulls(relation)
                 self._check_keys(relation)
             case DeleteRows(name, rows):
@@ -198,14 +198,13 @@ class Resolver:
             case DeleteWhere(name, alias, predicate):
                 relation = check_target(self._catalog, name, "delete")
                 rows_found = self._matching(relation, alias, predicate)
-                self._run(relation, changes.delete_where(relation.name, relation.fields, rows_found, self._emitter))
+                gone = changes.delete_where(relation.name, relation.fields, rows_found, self._emitter)
+                self._run_query(relation, gone)
             case UpdateWhere(name, alias, predicate, values):
                 relation = check_target(self._catalog, name, "update")
                 rows_found = self._matching(relation, alias, predicate)
-                self._run(
-                    relation,
-                    changes.update_where(relation.name, relation.fields, rows_found, values, self._emitter),
-                )
+                moved = changes.update_where(relation.name, relation.fields, rows_found, values, self._emitter)
+                self._run_query(relation, moved)
                 self._check_nulls(relation)
                 self._check_keys(relation)
             case _:
@@ -261,6 +260,17 @@ class Resolver:
     def _run(self, relation: Relation, statement: Fill) -> None:
         added = self._workspace.fill(delta_of(relation.name), statement)
         self.counts[relation.name] = self.counts.get(relation.name, 0) + added
+
+    def _run_query(self, relation: Relation, statement: Fill) -> None:
+        """As `_run`, for statements that yield a row with its multiplicity, however often it is there."""
+        before = self._copies(relation) if self._changed(relation) else 0
+        self._workspace.fill(delta_of(relation.name), statement)
+        self.counts[relation.name] = self.counts.get(relation.name, 0) + self._copies(relation) - before
+
+    def _copies(self, relation: Relation) -> int:
+        """How many copies of rows come and go so far."""
+        found = self._connection.execute(changes.copies(relation.name)).fetchone()
+        return int(found[0]) if found else 0
 
     def _first(self, query: str) -> tuple[object, ...] | None:
         found: tuple[object, ...] | None = self._connection.execute(query).fetchone()

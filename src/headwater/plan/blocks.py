@@ -1,7 +1,8 @@
 """Cutting a view into blocks at every `Present`.
 
 Below a `Present` everything is linear and follows from deltas; the `Present` itself stores what it shows. What stands
-above reads it as one more relation, named `view$1`, `view$2`, ... from the bottom up.
+above reads it as one more relation, named `view$1`, `view$2`, ... from the bottom up, under an alias with `#` in front,
+which no query can use.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def cut(view: str, node: Node) -> tuple[Map, ...]:
         if not isinstance(one, Present):
             return one
         maps.append(Map(f"{view}${len(maps) + 1}", one))
-        scan = Scan(maps[-1].name, f"b{len(maps)}", one.schema, Version.STORED)
+        scan = Scan(maps[-1].name, f"#{len(maps)}", one.schema, Version.STORED)
         return Project(scan, tuple((f.name, scan.column(f"{scan.alias}.{f.name}")) for f in one.schema))
 
     root = rebuild(fused := fuse_present(node), tuple(replace_presents(child) for child in fused.children))

@@ -90,9 +90,7 @@ class Program:
 
     def looks_back_to(self, relation: str) -> int | None:
         """The epoch after which it may read a relation's rows again, or None if it never looks back."""
-        seen = [
-            scan.since for scan in self._scans() if scan.relation == relation and scan.version is not Version.DELTA
-        ]
+        seen = [scan.since for scan in self._scans() if scan.relation == relation and scan.version is not Version.DELTA]
         return min(seen, default=None)
 
     def _scans(self) -> Iterator[Scan]:

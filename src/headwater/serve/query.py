@@ -8,10 +8,11 @@ from sqlglot import exp
 
 from headwater.algebra.nodes import Present
 from headwater.emit.duckdb import Emitter
-from headwater.emit.layout import MULTIPLICITY, column, name, sql
+from headwater.emit.layout import MULTIPLICITY, SHOWN, bigint, column, name, number, sql, store_table, total
 from headwater.engine.arrow_types import from_storage
 from headwater.engine.failures import is_value_error, translate
 from headwater.sql.lower import Answer
+from headwater.store.catalog import Relation
 from headwater.store.warehouse import Warehouse
 
 
@@ -58,3 +59,19 @@ def run_query(warehouse: Warehouse, answer: Answer, grouped: frozenset[str]) -> 
     finally:
         reader.close()
     return from_storage(table, answer.node.schema[: len(answer.names)]).rename_columns(list(answer.names))
+
+
+def count_rows(warehouse: Warehouse, relation: Relation, grouped: frozenset[str]) -> int:
+    """How many rows a relation has, each as often as it counts; `grouped` as of `Emitter`."""
+    query = exp.Select(expressions=[bigint(exp.func("COALESCE", total(column(MULTIPLICITY)), number(0)))])
+    query = query.from_(store_table(relation.name), copy=False)
+    if relation.name in grouped:
+        query = query.where(column(SHOWN), copy=False)
+    reader = warehouse.reader()
+    try:
+        found = reader.execute(sql(query)).fetchone()
+    except duckdb.Error as error:
+        raise translate(error) from error
+    finally:
+        reader.close()
+    return int(found[0]) if found else 0

@@ -6,7 +6,6 @@ import contextlib
 import os
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import pyarrow as pa
 from headwater import types as t
 from headwater.engine.engine import Epoch
 from headwater.engine.ingest import rows_to_arrow
-from headwater.errors import HeadwaterError, UserError
+from headwater.errors import UserError
 from headwater.results import Result
 from headwater.serve import wire
 from headwater.serve.socket import find_socket
@@ -26,7 +25,6 @@ from headwater.store.warehouse import LOCK
 from headwater.version import VERSION
 
 _HELLO_SECONDS = 10.0
-_PATIENCE_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -105,29 +103,6 @@ class RemoteDatabase:
         self._closed = False
         with self._lock:
             self._connected()
-
-    @classmethod
-    def connect(cls, folder: str | Path, busy: HeadwaterError | None = None) -> RemoteDatabase:
-        """Connect to the process that holds the warehouse's lock.
-
-        That process may just have taken the lock and not listen yet, so a connection that fails is tried again for a
-        short while.
-
-        Args:
-            folder: the warehouse.
-            busy: the error that told that the lock is taken; the cause of the one raised here.
-
-        Raises:
-            UserError: HW450, nobody answers on the socket; HW451, the other side has another protocol.
-        """
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while True:
-            try:
-                return cls(folder)
-            except UserError as error:
-                if error.code != wire.UNREACHABLE or time.monotonic() > deadline:
-                    raise error from busy
-            time.sleep(0.05)
 
     @property
     def pid(self) -> int | None:

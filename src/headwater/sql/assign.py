@@ -9,6 +9,7 @@ from headwater.algebra.functions.casts import can_cast, cast_value
 from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.nodes import Node, Project, Values
 from headwater.algebra.scalars import cast
+from headwater.errors import HeadwaterError, NotSupported, UserError
 from headwater.sql.place import Place
 
 
@@ -38,6 +39,14 @@ def can_assign(source: t.Type, target: t.Type) -> bool:
     return t.is_numeric(source) and t.is_numeric(target)
 
 
+def refusal(given: t.Type, wanted: t.Field) -> HeadwaterError | None:
+    """Why a column does not take values of a type by itself; None if it does."""
+    message = f"column {wanted.name} is {wanted.type} and cannot take {given}"
+    if not can_assign(given, wanted.type):
+        return UserError("HW113", message, hint=f"convert it: CAST(... AS {wanted.type})")
+    return None if can_cast(given, wanted.type) else NotSupported("HW214", f"{message} yet")
+
+
 def assign_rows(node: Node, target: t.Schema, query: exp.Expr, place: Place) -> Node:
     """The node's columns, by position, under the names and in the types of the target."""
     if len(node.schema) != len(target):
@@ -48,14 +57,9 @@ def assign_rows(node: Node, target: t.Schema, query: exp.Expr, place: Place) -> 
             query,
         )
     for position, (given, wanted) in enumerate(zip(node.schema, target, strict=True)):
-        allowed = can_assign(given.type, wanted.type)
-        if allowed and can_cast(given.type, wanted.type):
-            continue
-        at = _maker(query, position)
-        message = f"column {wanted.name} is {wanted.type} and cannot take {given.type}"
-        if allowed:
-            raise place.unsupported("HW214", f"{message} yet", at)
-        raise place.mistake("HW113", message, at, f"convert it: CAST(... AS {wanted.type})")
+        refused = refusal(given.type, wanted)
+        if refused is not None:
+            raise refused.at(place.span(_maker(query, position)), place.source)
     if isinstance(node, Values):
         return _assign_values(node, target, query, place)
     return Project(
@@ -76,7 +80,7 @@ def _assign_values(node: Values, target: t.Schema, query: exp.Expr, place: Place
                 cells.append(cast_value(value, given.type, wanted.type))
             except EvaluationError as error:
                 raise place.mistake(
-                    error.code, f"column {wanted.name}: {error.message}", _maker(query, position, number), error.hint
+                    error.code, f"column {wanted.name}: {error.message}", _maker(query, position, number), None
                 ) from None
         rows.append(tuple(cells))
     fields = tuple(

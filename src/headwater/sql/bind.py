@@ -451,6 +451,7 @@ _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str, str, str | None], ...] = 
         "a query in an expression is not supported yet",
         _SUBQUERY_HINT,
     ),
+    ((exp.Kwarg,), "HW209", "arguments by name are not supported", "give arguments by position"),
     ((exp.Window,), "HW205", "window functions are not supported yet", None),
     (
         (exp.Filter,),

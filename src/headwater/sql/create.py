@@ -98,7 +98,7 @@ def _read_stream(parser: Headwater.Parser) -> CreateStream:
     name = fresh(parser.name("the stream's name"))
     columns = _read_columns(parser)
     if columns.key_span:
-        hint = "write KEY (...) after the columns"
+        hint = "make it a table, if rows are replaced by key; a stream only grows"
         raise UserError("HW001", "a stream has no PRIMARY KEY", span=columns.key_span, hint=hint)
     options = read_stream_options(parser)
     if not parser.done:

@@ -65,7 +65,7 @@ class SparkExpressions(SparkParser):
     # sqlglot drops a unary plus, but +'5' is a number.
     UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **SparkParser.UNARY_PARSERS,
-        TokenType.PLUS: lambda self: _call("positive", self._parse_unary()),
+        TokenType.PLUS: lambda self: _call("positive", self._required(self._parse_unary())),
     }
 
     QUERY_MODIFIER_PARSERS: ClassVar[dict[TokenType, Any]] = {
@@ -136,6 +136,12 @@ class SparkExpressions(SparkParser):
             super()._parse_join(skip_join_token, parse_bracket, alias_tokens), start
         )
 
+    def _required(self, operand: exp.Expr | None) -> exp.Expr | None:
+        """What was read where an expression must stand."""
+        if operand is None:
+            self.raise_error("Expected an expression")
+        return operand
+
     def _parse_words(self, name: str, *words: str) -> exp.Expr:
         """`name(a WORD b WORD c)`, or plain `name(a, b, c)`."""
         args = [self._parse_disjunction()]
@@ -143,7 +149,7 @@ class SparkExpressions(SparkParser):
             return self.expression(_call(name, *args, *self._parse_function_args()))
         for word in words:
             if self._match_text_seq(word):
-                args.append(self._parse_disjunction())
+                args.append(self._required(self._parse_disjunction()))
         return self.expression(_call(name, *args))
 
     def _parse_extract_call(self) -> exp.Expr:
@@ -153,13 +159,13 @@ class SparkExpressions(SparkParser):
         name = exp.Literal.string(field.name if field else "")
         if field is not None:
             name.update_positions(field)
-        return self.expression(_call("extract", name, self._parse_disjunction()))
+        return self.expression(_call("extract", name, self._required(self._parse_disjunction())))
 
     def _parse_position_call(self) -> exp.Expr:
         # IN is an operator too, so the needle is read only up to it.
         needle = self._parse_bitwise()
         if self._match(TokenType.IN):
-            return self.expression(_call("position", needle, self._parse_bitwise()))
+            return self.expression(_call("position", self._required(needle), self._required(self._parse_bitwise())))
         rest = self._parse_function_args() if self._match(TokenType.COMMA) else []
         return self.expression(_call("position", needle, *rest))
 
@@ -168,7 +174,7 @@ class SparkExpressions(SparkParser):
         first = None if self._match(TokenType.FROM, advance=False) else self._parse_bitwise()
         if self._match(TokenType.FROM):
             # As in Spark, the function takes what to trim first: trim('x', s).
-            return self.expression(_call(_TRIM[side or "BOTH"], first, self._parse_bitwise()))
+            return self.expression(_call(_TRIM[side or "BOTH"], first, self._required(self._parse_bitwise())))
         if side:
             self.raise_error("Expected FROM in TRIM")
         rest = self._parse_function_args() if self._match(TokenType.COMMA) else []

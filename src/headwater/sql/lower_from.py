@@ -24,9 +24,9 @@ class Aliases:
     def take(self, wanted: str) -> str:
         """The wanted name, with a number behind it if it is taken.
 
-        Columns are named `alias.column`, so an alias has no dot.
+        Columns are named `alias.column`, so an alias has no dot; `#` marks names that the planner adds.
         """
-        wanted = wanted.replace(".", "_")
+        wanted = wanted.replace(".", "_").replace("#", "_")
         name, number = wanted, 2
         while fold(name) in self._taken:
             name, number = f"{wanted}_{number}", number + 1

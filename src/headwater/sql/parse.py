@@ -79,7 +79,7 @@ _OTHER_STATEMENTS: dict[str, str | None] = {
     "REVOKE": None,
     "ROLLBACK": None,
     "SET": "settings are in headwater.toml, or arguments of connect",
-    "SUBSCRIBE": "in Python, write db.subscribe(view)",
+    "SUBSCRIBE": "in Python, db.observe(callback) is told of every change",
     "TABLE": "write SELECT * FROM ...",
     "TRUNCATE": "write DELETE FROM table",
     "UNCACHE": None,

@@ -150,7 +150,10 @@ class Scope:
 
 def find_relation(node: exp.Table, relations: Relations, more: Iterable[str], place: Place) -> RelationInfo:
     """The relation a FROM clause names; `more` are names of common table expressions, for suggestions."""
-    info = relations.find(fold(node.name))
+    try:
+        info = relations.find(fold(node.name))
+    except HeadwaterError as error:  # it exists, and cannot be read
+        raise error.at(place.span(node.this), place.source) from None
     if info is None:
         hint = did_you_mean(node.name, [*relations.names(), *more])
         raise place.mistake("HW102", f"there is no relation {node.name}", node.this, hint)

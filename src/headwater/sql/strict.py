@@ -147,6 +147,12 @@ class StrictParser(SparkExpressions):
             raise self.expected("an expression")
         return projections, exclude
 
+    def _parse_star_op(self, *keywords: str) -> list[exp.Expr] | None:
+        columns: list[exp.Expr] | None = super()._parse_star_op(*keywords)
+        if columns == []:
+            raise ReadError(f"{keywords[0]} names no column", self.since(_token_span(self._prev)))
+        return columns
+
     def _parse_select_query(
         self,
         nested: bool = False,

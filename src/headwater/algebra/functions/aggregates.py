@@ -7,23 +7,32 @@ from decimal import Decimal
 
 from headwater import types as t
 from headwater.algebra.functions.arithmetic import divide_decimal
+from headwater.algebra.functions.errors import overflow
 from headwater.algebra.functions.registry import Signature, define
 from headwater.algebra.functions.signatures import count_args, takes
 from headwater.algebra.scalars import Call, Scalar
 
+SUM_OF_DOUBLES = "a sum of DOUBLE"
 _five = takes(t.DOUBLE, t.BIGINT, t.BIGINT, t.BIGINT, t.BIGINT, result=t.DOUBLE)
 
 
-@define("sum_double", _five, internal=True)
+@define("sum_double", _five, internal=True, raises=True)
 def sum_double(call: Call, total: float, n: int, nans: int, pinf: int, ninf: int) -> object:
-    """SUM of doubles from the total of the finite ones and how many were not finite."""
+    """SUM of doubles from the total of the finite ones and how many were not finite.
+
+    A total that left the range of DOUBLE cannot be told from one that will come back, so it is refused.
+    """
     if n == 0:
         return None
     if nans > 0 or (pinf > 0 and ninf > 0):
         return math.nan
     if pinf > 0:
         return math.inf
-    return -math.inf if ninf > 0 else total
+    if ninf > 0:
+        return -math.inf
+    if not math.isfinite(total):
+        raise overflow(SUM_OF_DOUBLES)
+    return total
 
 
 def _avg_decimal_signature(args: tuple[Scalar, ...]) -> Signature:

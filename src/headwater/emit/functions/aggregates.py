@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headwater import types as t
+from headwater.algebra.functions.aggregates import SUM_OF_DOUBLES
+from headwater.algebra.functions.errors import overflow
 from headwater.algebra.scalars import Call
 from headwater.emit.functions.build import (
     both,
@@ -12,6 +14,7 @@ from headwater.emit.functions.build import (
     cast,
     either,
     emits,
+    failure,
     fn,
     infix,
     null,
@@ -39,6 +42,7 @@ def _sum_double(
     pinf: exp.Expr,
     ninf: exp.Expr,
 ) -> exp.Expr:
+    out_of_range = overflow(SUM_OF_DOUBLES)
     return case(
         _none(n),
         null(t.DOUBLE),
@@ -48,6 +52,8 @@ def _sum_double(
         cast(text("Infinity"), "DOUBLE"),
         _positive(ninf),
         cast(text("-Infinity"), "DOUBLE"),
+        exp.Not(this=fn("isfinite", total.copy())),
+        cast(failure(out_of_range.code, out_of_range.message), "DOUBLE"),
         total,
     )
 

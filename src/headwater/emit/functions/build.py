@@ -39,7 +39,18 @@ def renamed(name: str) -> Emitter:
     return lambda call, *args: fn(name, *args)
 
 
-_TIGHT = (exp.Paren, exp.Func, exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Dot, exp.Cast, exp.Bracket, exp.Interval)
+_TIGHT = (
+    exp.Paren,
+    exp.Func,
+    exp.Column,
+    exp.Literal,
+    exp.Boolean,
+    exp.Null,
+    exp.Dot,
+    exp.Cast,
+    exp.Bracket,
+    exp.Interval,
+)
 _TESTS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Is, exp.In)
 
 
