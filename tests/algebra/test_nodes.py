@@ -89,6 +89,13 @@ def test_schemas_follow_from_the_parts() -> None:
     assert [str(f) for f in shown.schema] == ["n BIGINT"]
 
 
+def test_a_column_of_a_union_has_nulls_if_it_does_in_any_input() -> None:
+    without, with_null = (Values((t.Field("x", t.INT),), ((value,),)) for value in (1, None))
+    for inputs in ((without, with_null), (with_null, without)):
+        assert Union(inputs).schema == (t.Field("x", t.INT, True),)
+    assert Union((without, without)).schema == (t.Field("x", t.INT, False),)
+
+
 def test_a_projection_keeps_not_null_for_plain_columns_only() -> None:
     schema = Project(R, (("a", A), ("one", Literal(1, t.INT)))).schema
     assert [f.nullable for f in schema] == [False, True]
