@@ -18,7 +18,7 @@ from headwater.engine import definitions
 from headwater.engine.arrow_types import to_storage
 from headwater.engine.consolidate import Consolidator
 from headwater.engine.engine import Clock, Engine, Epoch, wall_clock
-from headwater.engine.failures import StoreMissing
+from headwater.engine.failures import Disturbed
 from headwater.engine.ingest import rows_to_arrow
 from headwater.engine.operations import (
     DeleteKeys,
@@ -204,11 +204,12 @@ class Database:
     def _consistently(self, look: Callable[[], T]) -> T:
         """Look at the catalogue and then at the stores it names.
 
-        A relation that is dropped in between is missed: then this looks once more, with the writer held.
+        A relation that is dropped in between is missed, as is a file that is opened again: then this looks once more,
+        with the writer held.
         """
         try:
             return look()
-        except StoreMissing:
+        except Disturbed:
             with self.engine.lock:
                 return look()
 

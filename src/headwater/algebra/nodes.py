@@ -204,9 +204,7 @@ class Union(Node):
     def schema(self) -> t.Schema:
         """The columns of the first input; one has NULLs if it does in any."""
         schemas = [one.schema for one in self.inputs]
-        return tuple(
-            replace(f, nullable=any(other[i].nullable for other in schemas)) for i, f in enumerate(schemas[0])
-        )
+        return tuple(replace(f, nullable=any(other[i].nullable for other in schemas)) for i, f in enumerate(schemas[0]))
 
     @property
     def children(self) -> tuple[Node, ...]:

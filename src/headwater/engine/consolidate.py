@@ -11,6 +11,7 @@ A kill between the two leaves a table that nobody reads; the next start removes 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from dataclasses import replace
@@ -23,6 +24,7 @@ from headwater.emit.maintain import stored_columns
 from headwater.engine import faults
 from headwater.engine.definitions import first_epoch_seen
 from headwater.engine.engine import Engine
+from headwater.engine.failures import is_fatal, translate
 from headwater.errors import HeadwaterError
 from headwater.store.catalog import RETAIN_ALL, Kind
 
@@ -46,7 +48,10 @@ class Consolidator:
         self._wake = threading.Event()
         self._stop = False
         self._thread = threading.Thread(target=self._work, name="headwater-consolidate", daemon=True)
-        remove_leftovers(engine.connection)
+        try:
+            remove_leftovers(engine.connection)
+        except duckdb.Error as error:
+            raise translate(error) from error
         self._thread.start()
 
     def nudge(self) -> None:
@@ -78,6 +83,12 @@ class Consolidator:
                     # The store stays as it was, and is looked at again later.
                     log.warning("consolidation of %s was put off: %s", store, error)
                     self._engine.appended[store] = 0
+                    self._recover(error)
+
+    def _recover(self, error: Exception) -> None:
+        if isinstance(error, duckdb.Error) and is_fatal(error):
+            with self._engine.lock, contextlib.suppress(HeadwaterError):  # else the next epoch tries
+                self._engine.recover(error)
 
     def _look(self, store: str) -> None:
         engine = self._engine
@@ -136,7 +147,7 @@ def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, c
             engine.connection.execute(f"ALTER TABLE {new} RENAME TO {sql(name(store))}")
             faults.reach("consolidation swapped")
     faults.reach("consolidation committed")
-    left = engine.connection.cursor().execute(f"SELECT count(*) FROM {old}").fetchone()
+    left = reader.execute(f"SELECT count(*) FROM {old}").fetchone()
     return int(left[0]) if left else 0
 
 

@@ -22,7 +22,7 @@ from headwater.store.catalog import RETAIN_ALL, Catalog, Kind, Relation
 def create_base(engine: Engine, relation: Relation) -> None:
     """Make a stream or a table."""
     after = engine.catalog.with_added(relation)
-    with engine.transaction():
+    with engine.transaction(landed=lambda: engine.catalog.find(relation.name) is not None):
         if after.keeps(relation):
             engine.connection.execute(_store_of(relation))
         engine.change_catalog(after)
@@ -47,7 +47,7 @@ def create_view(engine: Engine, relation: Relation) -> None:
 def _create_view(engine: Engine, relation: Relation, net: bool) -> None:
     assert relation.program is not None
     after = engine.catalog.with_added(relation)
-    with engine.transaction():
+    with engine.transaction(landed=lambda: engine.catalog.find(relation.name) is not None):
         for stream in _newly_kept(engine.catalog, after):
             engine.connection.execute(_store_of(stream))
             after = after.with_changed(replace(stream, begins=engine.epoch))
@@ -75,7 +75,7 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
     going = [relation, *dependents]
     after = engine.catalog.without({one.folded for one in going})
     stores = [m.name for one in going for m in (one.program.maps if one.program else (one,))]
-    with engine.transaction():
+    with engine.transaction(landed=lambda: engine.catalog.find(relation.name) is None):
         for name in stores:
             engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(name))}")
         for stream in _newly_kept(after, engine.catalog):

@@ -67,7 +67,10 @@ class Engine:
         #: How often a relation was dropped: a store that stands when this has not changed is the store it was.
         self.drops = 0
         self._emitted: Emitted = {}
-        self._start()
+        try:
+            self._start()
+        except duckdb.Error as error:
+            raise translate(error) from error
 
     def _start(self) -> None:
         self.catalog = catalogs.load(self.connection)
@@ -98,26 +101,46 @@ class Engine:
     # -- transactions ------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing; errors of DuckDB leave as errors of ours."""
+    def transaction(self, landed: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """All or nothing; errors of DuckDB leave as errors of ours.
+
+        Args:
+            landed: asked after a COMMIT that failed, when the file has been read again: whether it happened all the
+                same. DuckDB fails so when the log took the transaction, but could not be merged into the file.
+        """
+        committing = False
         try:
-            self.connection.execute("BEGIN")
+            self._begin()
             yield
             faults.reach("before commit")
+            committing = True
             self.connection.execute("COMMIT")
             faults.reach("after commit")
         except BaseException as error:
-            self._roll_back(error)
-            if isinstance(error, duckdb.Error):
-                raise translate(error) from error
-            raise
+            with contextlib.suppress(duckdb.Error):
+                self.connection.execute("ROLLBACK")
+            if not isinstance(error, duckdb.Error):
+                raise
+            if self.recover(error) and committing and landed():
+                log.warning("a transaction was committed, but the file could not be brought up to date: %s", error)
+                return
+            raise translate(error) from error
 
-    def _roll_back(self, error: BaseException) -> None:
-        with contextlib.suppress(duckdb.Error):
-            self.connection.execute("ROLLBACK")
-        if isinstance(error, duckdb.Error) and is_fatal(error):
-            self.warehouse.reopen()
-            self._start()
+    def _begin(self) -> None:
+        try:
+            self.connection.execute("BEGIN")
+        except duckdb.Error as error:
+            if not self.recover(error):  # perhaps what broke it is over
+                raise
+            self.connection.execute("BEGIN")
+
+    def recover(self, error: duckdb.Error) -> bool:
+        """Read the file again after an error that DuckDB does not survive; whether it was such an error."""
+        if not is_fatal(error):
+            return False
+        self.warehouse.reopen()
+        self._start()
+        return True
 
     def change_catalog(self, after: Catalog) -> None:
         """Write a new catalogue inside the caller's transaction; call `adopt` once that has committed."""
@@ -181,11 +204,10 @@ class Engine:
             after = after.with_changed(catalogs.suspend(_found(view, after), reason, self.epoch))
         schedule = self.schedule if after is self.catalog and not net else self.schedule_for(after, net)
         rebuilds = {view: plan_rebuild(_found(view, after), after) for view in anew}
-        workspace = Workspace(self.connection)
-        resolver = Resolver(self.connection, after, workspace, self._statements)
-        try:
-            with self.transaction():
-                faults.reach("epoch begun")
+        with self.transaction(landed=lambda: self.epoch == number):
+            faults.reach("epoch begun")
+            workspace = Workspace(self.connection)
+            with Resolver(self.connection, after, workspace, self._statements) as resolver:
                 for operation in operations:
                     resolver.apply(operation)
                 faults.reach("changes resolved")
@@ -196,8 +218,6 @@ class Engine:
                 self.change_catalog(after)
                 changes = sum(resolver.counts.values())
                 self.connection.execute("INSERT INTO hw.epochs VALUES (?, ?, ?)", [number, clock, changes])
-        finally:
-            resolver.release()
         self.epoch = number
         self.adopt(after)
         self._tell(number, observed)

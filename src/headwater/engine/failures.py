@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import duckdb
 
 from headwater.emit.scalars import explain_runtime_error
 from headwater.errors import HeadwaterError, InternalError, UserError
+from headwater.store.warehouse import DAMAGED
 
 #: Raised by a value: a division by zero, an overflow, a cast that does not fit.
 _VALUE_ERRORS = (
@@ -26,8 +29,8 @@ class ViewFailed(Exception):
         self.reason = reason
 
 
-class StoreMissing(InternalError):
-    """A table that the catalogue named is not there: its relation may just have been dropped."""
+class Disturbed(InternalError):
+    """A reader was disturbed: the relation may just have been dropped, or the file opened again. It can look anew."""
 
 
 def is_value_error(error: duckdb.Error) -> bool:
@@ -38,7 +41,9 @@ def is_value_error(error: duckdb.Error) -> bool:
 def is_fatal(error: duckdb.Error) -> bool:
     """Whether DuckDB refuses to go on with this database object: it must be opened again."""
     text = str(error)
-    return isinstance(error, duckdb.FatalException) or "database has been invalidated" in text
+    return isinstance(error, duckdb.FatalException | duckdb.ConnectionException) or (
+        "database has been invalidated" in text or "Failed to commit" in text
+    )
 
 
 def translate(error: duckdb.Error) -> HeadwaterError:
@@ -51,12 +56,14 @@ def translate(error: duckdb.Error) -> HeadwaterError:
         return UserError("HW002", "the statement is nested too deeply", hint="make parts of it views of their own")
     if isinstance(error, duckdb.OutOfMemoryException):
         return UserError("HW407", f"out of memory or temporary space: {text}", hint="nothing changed")
-    if isinstance(error, duckdb.IOException | duckdb.FatalException):
+    if re.search("Corrupt database|checksum|Could not read", text):
+        return UserError("HW404", f"the warehouse cannot be read: {text}", hint=DAMAGED)
+    if isinstance(error, duckdb.IOException | duckdb.FatalException) or "Could not write" in text:
         return UserError(
             "HW406",
             f"the warehouse could not be written: {text}",
             hint="check that the disk has room and is writable; nothing of the epoch was kept",
         )
-    if isinstance(error, duckdb.CatalogException):
-        return StoreMissing("HW902", f"the engine does not find what it made: {text}")
+    if isinstance(error, duckdb.CatalogException | duckdb.ConnectionException | duckdb.InterruptException):
+        return Disturbed("HW902", f"the engine was disturbed: {text}")
     return InternalError("HW902", f"the engine refused a statement of ours: {text}")

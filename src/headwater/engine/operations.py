@@ -210,7 +210,10 @@ class Resolver:
             case _:
                 raise TypeError(f"unknown operation {operation!r}")
 
-    def release(self) -> None:
+    def __enter__(self) -> Resolver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Forget the batches. Small ones stay until the next epoch takes their names, which is cheaper."""
         for source, rows in list(self._batches.items()):
             if rows > KEEP_ROWS:

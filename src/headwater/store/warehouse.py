@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import threading
+import weakref
 from pathlib import Path
 
 import duckdb
@@ -23,6 +25,7 @@ FORMAT = 1
 DATABASE = "warehouse.duckdb"
 LOCK = "lock"
 MEMORY = ":memory:"
+DAMAGED = "the file is damaged or not a DuckDB file; restore the folder from a copy"
 #: Files that may lie in a folder that holds no warehouse yet.
 _OURS = {DATABASE, f"{DATABASE}.wal", LOCK, "headwater.sock", "headwater.sock.path", "tmp"}
 
@@ -46,32 +49,31 @@ class Warehouse:
     def __init__(self, path: str | Path) -> None:
         self.folder = None if str(path) == MEMORY else Path(path)
         self._lock: int | None = None
+        self._readers: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
+        self._guard = threading.Lock()
         try:
             if self.folder is not None:
                 _prepare_folder(self.folder)
                 self._lock = _take_lock(self.folder)
-            self.connection = self._connect()
-            self._prepare()
+            self.connection = self._open()
         except BaseException:
             self.close()
             raise
 
-    def _connect(self) -> duckdb.DuckDBPyConnection:
-        if self.folder is None:
-            return duckdb.connect(MEMORY)
-        file = self.folder / DATABASE
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        file = MEMORY if self.folder is None else str(self.folder / DATABASE)
         try:
-            return duckdb.connect(str(file))
+            connection = duckdb.connect(file)
+            self._prepare(connection)
         except duckdb.Error as error:
-            raise UserError(
-                "HW404",
-                f"the warehouse file {file} cannot be opened: {_first_line(error)}",
-                hint="the file is damaged or not a DuckDB file; restore the folder from a copy",
-            ) from error
+            reason = _first_line(error)
+            if "Permission denied" in reason:
+                raise UserError("HW405", f"{file} cannot be written: {reason}", hint="check its permissions") from error
+            raise UserError("HW404", f"the warehouse file {file} cannot be opened: {reason}", hint=DAMAGED) from error
+        return connection
 
-    def _prepare(self) -> None:
+    def _prepare(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Check what is there, or make it; one transaction, so that a kill leaves all or nothing."""
-        connection = self.connection
         connection.execute("SET preserve_insertion_order = false")
         tables = connection.execute(
             "SELECT schema_name || '.' || table_name FROM duckdb_tables() WHERE database_name = current_database()"
@@ -83,7 +85,7 @@ class Warehouse:
                 hint="choose another folder",
             )
         if tables:
-            self._check_format()
+            self._check_format(connection)
             return
         connection.execute("BEGIN")
         for statement in SCHEMA:
@@ -91,8 +93,8 @@ class Warehouse:
         connection.execute("INSERT INTO hw.meta VALUES ('format', ?)", [str(FORMAT)])
         connection.execute("COMMIT")
 
-    def _check_format(self) -> None:
-        found = self.connection.execute("SELECT value FROM hw.meta WHERE key = 'format'").fetchone()
+    def _check_format(self, connection: duckdb.DuckDBPyConnection) -> None:
+        found = connection.execute("SELECT value FROM hw.meta WHERE key = 'format'").fetchone()
         number = found[0] if found else "?"
         if number != str(FORMAT):
             raise UserError(
@@ -102,17 +104,28 @@ class Warehouse:
             )
 
     def reader(self) -> duckdb.DuckDBPyConnection:
-        """A connection of its own, which sees the last committed epoch."""
-        return self.connection.cursor()
+        """A connection of its own, which sees the last committed epoch. Whoever asks for it closes it."""
+        with self._guard:
+            reader = self.connection.cursor()
+            self._readers.add(reader)
+        return reader
 
     def reopen(self) -> None:
-        """Start again from the file: after an error that DuckDB does not survive, such as a full disk."""
+        """Start again from the file: after an error that DuckDB does not survive, such as a full disk.
+
+        Readers lose their connections: DuckDB lets go of a file only when nobody holds it.
+        """
         if self.folder is None:
             return
-        with contextlib.suppress(duckdb.Error):
-            self.connection.close()
-        self.connection = self._connect()
-        self._prepare()
+        if self._lock is None:
+            raise UserError("HW408", "the warehouse is closed", hint="connect again")
+        with self._guard:
+            for one in (*self._readers, self.connection):
+                with contextlib.suppress(duckdb.Error):
+                    one.interrupt()
+                    one.close()
+            self._readers.clear()
+            self.connection = self._open()
 
     def close(self) -> None:
         """Close the file and give up the lock."""
@@ -126,9 +139,9 @@ class Warehouse:
 
 
 def _prepare_folder(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise UserError("HW401", f"{folder} is a file, not a warehouse folder", hint="give the path of a folder")
     try:
+        if folder.exists() and not folder.is_dir():
+            raise UserError("HW401", f"{folder} is a file, not a warehouse folder", hint="give the path of a folder")
         folder.mkdir(parents=True, exist_ok=True)
         entries = {entry.name for entry in folder.iterdir()}
     except OSError as error:
