@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from headwater.algebra.functions.errors import EvaluationError
 from headwater.errors import HeadwaterError, NotSupported
 
 from .bags import Bag, Bags, added, difference
@@ -17,6 +18,9 @@ from .references import Interpreted, OnDuckDB, Reference
 from .subject import Headwater, Subject
 
 TOLERANCE = 1e-9
+#: Errors that a value brings about: division by zero, overflow, a conversion that does not work.
+_VALUES = ("HW501", "HW502", "HW503")
+_LOST: dict[str, Bag] = {}
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class _Run:
     outcome: Outcome = field(default_factory=Outcome)
     views: list[View] = field(default_factory=list)
     held: dict[str, Bag] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)  #: views that there is nothing to compare with
     at: str = "-"  #: what is being created or read, for errors
 
     def all(self) -> None:
@@ -108,23 +113,96 @@ class _Run:
             changes = self.bags.apply(epoch)
             changelogs = self.subject.apply(epoch)
             expected = [reference.apply(changes, self._number(number)) for reference in self.references]
-            for view in self.views:
-                self._compare_changes(view, changelogs.get(view.name, Counter()), expected)
+            self._compare_suspended()
+            self._compare_all(changelogs, expected)
+            self._refresh()
             self._create(number)
 
     def _number(self, number: int) -> int:
         """The epoch's number as the subject counts, whose views of streams begin after one of its epochs."""
         return self.subject.epoch if isinstance(self.subject, Headwater) else number
 
+    def _compare_suspended(self) -> None:
+        """Only views that cannot be evaluated are suspended.
+
+        One that cannot be may go on all the same, if what fails is of no consequence: `1 / 0` in a row that joins with
+        nothing. From then on there is nothing to compare it with.
+        """
+        mine = self.subject.suspended
+        for reference in self.references:
+            theirs = reference.suspended
+            if theirs is None:
+                continue
+            if mine - theirs:
+                raise _Stop(
+                    Failure(f"suspended, but not by the {reference.name}", min(mine - theirs), self.outcome.epochs, "")
+                )
+            if theirs - mine:
+                self._forget(theirs - mine)
+
+    def _forget(self, names: set[str]) -> None:
+        """Go on without some views, and those that read them."""
+        self.missing |= names
+        for view in self.case.views:
+            if any(re.search(rf"\b{name}\b", view.query) for name in self.missing):
+                self.missing.add(view.name)
+        self.outcome.skipped["nothing to compare"] += sum(view.name in self.missing for view in self.views)
+        self.views = [view for view in self.views if view.name not in self.missing]
+
+    def _refresh(self) -> None:
+        """Try every suspended view again: it must follow its inputs exactly when it can be evaluated."""
+        for view in self.views:
+            if view.name not in self.subject.suspended:
+                continue
+            self.at = view.name
+            self.outcome.skipped["suspension"] += 1
+            changelogs = self._refresh_subject(view)
+            if changelogs is _LOST:
+                continue
+            expected: list[dict[str, Bag] | None] = []
+            try:
+                expected += [reference.refresh(view, self._number(0)) for reference in self.references]
+            except EvaluationError:
+                if changelogs is not None:
+                    raise _Stop(Failure("refreshed what has no value", view.name, self.outcome.epochs, "")) from None
+                continue
+            if changelogs is None:
+                raise _Stop(Failure("refused to refresh", view.name, self.outcome.epochs, ""))
+            self._compare_suspended()
+            self._compare_all(changelogs, expected)
+
+    def _refresh_subject(self, view: View) -> dict[str, Bag] | None:
+        """The changelogs of a refresh; None if it was refused."""
+        try:
+            return self.subject.refresh(view.name)
+        except HeadwaterError as error:
+            if error.code == "HW505":  # a stream's rows are gone: no refresh ever
+                return _LOST
+            if error.code not in _VALUES:
+                raise
+            return None
+
     def _create(self, passed: int) -> None:
         for view in self.case.created_at(passed):
             self.at = view.name
-            self.subject.create_view(view)
+            if view.name in self.missing:
+                continue
+            try:
+                self.subject.create_view(view)
+            except HeadwaterError as error:
+                if error.code not in _VALUES:
+                    raise
+                self._forget({view.name})  # from the rows of the moment it cannot be evaluated
+                continue
             for reference in self.references:
                 reference.create_view(view)
             self.views.append(view)
             self.held[view.name] = self.subject.contents(view.name)
             self._compare_contents(view)
+
+    def _compare_all(self, changelogs: dict[str, Bag], expected: Sequence[dict[str, Bag] | None]) -> None:
+        for view in self.views:
+            self._compare_changes(view, changelogs.get(view.name, Counter()), expected)
 
     def _compare_changes(self, view: View, changelog: Bag, expected: Sequence[dict[str, Bag] | None]) -> None:
         self.at = view.name

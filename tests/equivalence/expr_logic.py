@@ -49,6 +49,12 @@ def conjunction(m: Maker, depth: int) -> Expr:
     return _boolean(f"({m.scalar('boolean', depth).sql} AND {m.scalar('boolean', depth).sql})")
 
 
+@construct("boolean", "and that guards", 0.3, duckdb=False)
+def guarded(m: Maker, depth: int) -> Expr:
+    a, b = m.scalar("int", depth), m.scalar("int", 0)
+    return _boolean(f"({b.sql} <> 0 AND {a.sql} % {b.sql} >= 1)")
+
+
 @construct("boolean", "or", 3)
 def disjunction(m: Maker, depth: int) -> Expr:
     return _boolean(f"({m.scalar('boolean', depth).sql} OR {m.scalar('boolean', depth).sql})")

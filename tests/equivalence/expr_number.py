@@ -1,6 +1,7 @@
 """Numbers: arithmetic, rounding, conversions between number types.
 
-Magnitudes are bounded by construction, so nothing overflows, and divisors go through NULLIF.
+Magnitudes are bounded by construction, so nothing overflows, and divisors go through NULLIF, but for the few that may
+fail and have their view suspended.
 """
 
 from __future__ import annotations
@@ -57,6 +58,18 @@ def int_remainder(m: Maker, depth: int) -> Expr:
     a, b = m.scalar("int", depth), m.scalar("int", depth)
     divisor = f"nullif({b.sql}, 0)"
     return Expr(m.rng.choice([f"({a.sql} % {divisor})", f"mod({a.sql}, {divisor})"]), t.INT, min(a.bound, b.bound))
+
+
+@construct("int", "remainder that may fail", 0.15, duckdb=False)
+def int_unguarded(m: Maker, depth: int) -> Expr:
+    a, b = m.scalar("int", depth), m.scalar("int", 0)
+    return Expr(f"({a.sql} % {b.sql})", t.INT, min(a.bound, b.bound))
+
+
+@construct("int", "guarded remainder", 0.3, duckdb=False)
+def int_guarded(m: Maker, depth: int) -> Expr:
+    a, b = m.scalar("int", depth), m.scalar("int", 0)
+    return Expr(f"CASE WHEN {b.sql} <> 0 THEN {a.sql} % {b.sql} END", t.INT, min(a.bound, b.bound))
 
 
 @construct("int", "pmod", 0.5, duckdb=False)

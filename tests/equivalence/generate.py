@@ -112,7 +112,7 @@ def _views(m: Maker) -> tuple[View, ...]:
 
 
 def _view(m: Maker, name: str, earlier: list[View]) -> tuple[View, Query]:
-    m.marks, m.reads, m.leaves = set(), set(), 0
+    m.marks, m.reads, m.leaves, m.duckdb = set(), set(), 0, True
     query: Query = m.make("query")
     while len({column.name for column in query.columns}) < len(query.columns):
         query = m.make("query")
@@ -123,7 +123,7 @@ def _view(m: Maker, name: str, earlier: list[View]) -> tuple[View, Query]:
         created = m.rng.randint(1, EPOCHS - 3)
     strategy = m.rng.choices([None, "first order", "recompute"], [7, 2, 2])[0]
     m.note(f"strategy {strategy or 'by default'}")
-    safe = all(CONSTRUCTS[mark].duckdb for mark in m.marks if mark in CONSTRUCTS)
+    safe = m.duckdb and all(CONSTRUCTS[mark].duckdb for mark in m.marks if mark in CONSTRUCTS)
     duckdb = safe and all(view.duckdb for view in below)
     return View(name, query.sql, strategy, created, duckdb), query
 

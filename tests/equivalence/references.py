@@ -29,8 +29,15 @@ class Reference(Protocol):
     def apply(self, changes: dict[str, Bag], number: int) -> dict[str, Bag] | None:
         """One epoch's net change of base relations, and its number; every view's changelog, if it keeps one."""
 
+    def refresh(self, view: View, number: int) -> dict[str, Bag] | None:
+        """A suspended view follows its inputs again; every view's changelog."""
+
     def contents(self, view: View) -> Bag | None:
         """What the view holds; None if it does not know."""
+
+    @property
+    def suspended(self) -> set[str] | None:
+        """Views that cannot be evaluated; None if it does not know."""
 
     def close(self) -> None: ...
 
@@ -51,6 +58,14 @@ class Interpreted:
     def apply(self, changes: dict[str, Bag], number: int) -> dict[str, Bag] | None:
         changelogs = self._interpreter.apply(changes, number)
         return {name: _canonical(bag) for name, bag in changelogs.items()}
+
+    def refresh(self, view: View, number: int) -> dict[str, Bag] | None:
+        changelogs = self._interpreter.refresh(view.name, number)
+        return {name: _canonical(bag) for name, bag in changelogs.items()}
+
+    @property
+    def suspended(self) -> set[str] | None:
+        return set(self._interpreter.suspended)
 
     def contents(self, view: View) -> Bag | None:
         return _canonical(self._interpreter.contents[view.name])
@@ -122,6 +137,13 @@ class OnDuckDB:
                 self._held[table].update(change)
                 self._store(table, self._relations[relation])
         return None
+
+    def refresh(self, view: View, number: int) -> dict[str, Bag] | None:
+        return None
+
+    @property
+    def suspended(self) -> set[str] | None:
+        return None  # views that may fail are not put to it
 
     def _store(self, table: str, relation: Relation) -> None:
         """Write the bag anew: nothing that maintains it could be wrong."""

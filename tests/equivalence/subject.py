@@ -16,10 +16,6 @@ from .case import Epoch, Relation, View
 from .values import canonical, plain
 
 
-class Suspended(Exception):
-    """A view stopped following its inputs, which no generated case should bring about."""
-
-
 class Subject(Protocol):
     """What a case is run on."""
 
@@ -29,6 +25,13 @@ class Subject(Protocol):
 
     def apply(self, epoch: Epoch) -> dict[str, Bag]:
         """Carry out an epoch; the changelog of every view that changed."""
+
+    def refresh(self, view: str) -> dict[str, Bag]:
+        """Evaluate a view anew; the changelog of every view that changed."""
+
+    @property
+    def suspended(self) -> set[str]:
+        """Views that have stopped following their inputs."""
 
     def contents(self, view: str) -> Bag: ...
 
@@ -83,9 +86,15 @@ class Headwater:
                 if len(rows) == 2:  # tuples are another way to hand rows in
                     rows = [tuple(row.values()) for row in rows if isinstance(row, dict)]
                 getattr(builder, operation.kind)(operation.relation, rows)
-        committed = builder.committed
-        if committed and committed.suspended:
-            raise Suspended("; ".join(f"{view}: {reason}" for view, reason in committed.suspended.items()))
+
+    def refresh(self, view: str) -> dict[str, Bag]:
+        self._changes = {}
+        self.database.execute(f"REFRESH {view}")
+        return self._changes
+
+    @property
+    def suspended(self) -> set[str]:
+        return {one.name for one in self.database.engine.catalog if one.suspended}
 
     def contents(self, view: str) -> Bag:
         return bag_of(self.database.query(f"SELECT * FROM {view}"))

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from headwater import types as t
+from headwater.algebra.functions.numbers import positive_zero
 
 NAN = float("nan")  # one object, because Python finds NaN in a dictionary by identity only
 INFINITY = math.inf
@@ -53,7 +54,7 @@ def domain(of: t.Type) -> tuple[object, ...]:
     """All values a column of a type takes, NULL and the rare doubles aside."""
     if isinstance(of, t.Decimal):
         unit = Decimal(1).scaleb(-of.scale)
-        return tuple(dict.fromkeys(Decimal(text).quantize(unit) for text in _DECIMALS))
+        return tuple(dict.fromkeys(positive_zero(Decimal(text).quantize(unit)) for text in _DECIMALS))
     return _DOMAINS[of]
 
 

@@ -23,6 +23,7 @@ from headwater.algebra.nodes import (
     Union,
     Values,
 )
+from headwater.algebra.scalars import Scalar, conjuncts
 
 Row = tuple[object, ...]
 #: A relation: rows with a signed multiplicity, never zero.
@@ -62,7 +63,7 @@ def evaluate(node: Node, relation: Callable[[Scan], Bag]) -> Bag:
             return Counter(tuple(canonical(v) for v in row) for row in rows)
         case Filter(input=source, predicate=predicate):
             rows_in = evaluate(source, relation)
-            return Counter({r: n for r, n in rows_in.items() if evaluate_scalar(predicate, _env(names, r)) is True})
+            return Counter({r: n for r, n in rows_in.items() if _holds(predicate, _env(names, r))})
         case Project(input=source, columns=columns):
             return _add((_row(columns, _env(source.column_names, r)), n) for r, n in evaluate(source, relation).items())
         case Join(left=left, right=right, condition=condition):
@@ -71,7 +72,7 @@ def evaluate(node: Node, relation: Callable[[Scan], Bag]) -> Bag:
                 (a + b, n * m)
                 for a, n in evaluate(left, relation).items()
                 for b, m in right_rows.items()
-                if evaluate_scalar(condition, _env(names, a + b)) is True
+                if _holds(condition, _env(names, a + b))
             )
         case Union(inputs=inputs):
             return _add(pair for one in inputs for pair in evaluate(one, relation).items())
@@ -113,9 +114,14 @@ def _present(node: Present, rows: Mapping[Row, Row]) -> Bag:
     for key, payload in rows.items():
         env = _env(names, key + payload)
         positive = not node.sums.keys or int(str((key + payload)[count])) > 0
-        if positive and evaluate_scalar(node.having, env) is True:
+        if positive and _holds(node.having, env):
             out[_row(node.outputs, env)] += 1
     return out
+
+
+def _holds(condition: Scalar, env: Mapping[str, object]) -> bool:
+    """Whether a condition is TRUE. Each conjunct guards those behind it, as if it were a filter below theirs."""
+    return all(evaluate_scalar(part, env) is True for part in conjuncts(condition))
 
 
 def _zero(of: t.Type) -> int | float | Decimal:

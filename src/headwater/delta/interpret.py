@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from headwater.algebra.evaluate import Bag, Row, evaluate
+from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.nodes import Node, Scan
 
 
@@ -18,22 +19,32 @@ class Interpreter:
 
     Streams are given a start: `Scan.since` hides what a stream delivered before a view began, so the arrivals of each
     epoch are kept apart.
+
+    Attributes:
+        contents: of all relations and views, as of the last epoch.
+        suspended: views that could not be evaluated, with the error; they keep what they had.
     """
 
     def __init__(self) -> None:
         self.epoch = 0
         self.contents: dict[str, Bag] = {}
+        self.suspended: dict[str, EvaluationError] = {}
         self._views: dict[str, Node] = {}
         self._log: dict[str, list[tuple[int, Bag]]] = {}
 
     def add_view(self, name: str, node: Node) -> Bag:
-        """Begin to maintain a view; returns its first contents."""
-        self._views[name] = node
+        """Begin to maintain a view; returns its first contents.
+
+        Raises:
+            EvaluationError: it has none; there is no such view then.
+        """
         self.contents[name] = evaluate(node, self._read)
+        self._views[name] = node
         return self.contents[name]
 
     def drop_view(self, name: str) -> None:
         del self._views[name], self.contents[name]
+        self.suspended.pop(name, None)
 
     def apply(self, changes: Mapping[str, Bag], epoch: int | None = None) -> dict[str, Bag]:
         """Apply one epoch's changes of base relations; returns the changelog of every view."""
@@ -44,9 +55,23 @@ class Interpreter:
         changelogs: dict[str, Bag] = {}
         for name, node in self._views.items():
             before = self.contents[name]
-            self.contents[name] = evaluate(node, self._read)
+            if name not in self.suspended:
+                try:
+                    self.contents[name] = evaluate(node, self._read)
+                except EvaluationError as error:
+                    self.suspended[name] = error
             changelogs[name] = minus(self.contents[name], before)
         return changelogs
+
+    def refresh(self, name: str, epoch: int | None = None) -> dict[str, Bag]:
+        """Let a suspended view follow its inputs again, as an epoch; returns the changelog of every view.
+
+        Raises:
+            EvaluationError: it still cannot be evaluated; nothing has changed.
+        """
+        evaluate(self._views[name], self._read)
+        del self.suspended[name]
+        return self.apply({}, epoch)
 
     def _read(self, scan: Scan) -> Bag:
         if scan.relation in self._views or not scan.since:
