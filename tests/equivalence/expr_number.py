@@ -63,6 +63,11 @@ def int_remainder(m: Maker, depth: int) -> Expr:
 @construct("int", "remainder that may fail", 0.15, duckdb=False)
 def int_unguarded(m: Maker, depth: int) -> Expr:
     a, b = m.scalar("int", depth), m.scalar("int", 0)
+    columns = m.columns("int")
+    if len(columns) > 1 and m.chance(0.7):  # rather of two relations: a pair may fail that is never there
+        a, b = m.rng.choice(columns), m.rng.choice(columns)
+        others = [one for one in columns if one.sql.split(".")[0] != a.sql.split(".")[0]]
+        b = m.rng.choice(others) if others else b
     return Expr(f"({a.sql} % {b.sql})", t.INT, min(a.bound, b.bound))
 
 

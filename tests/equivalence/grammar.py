@@ -134,9 +134,7 @@ class Maker:
     used: Counter[str] = field(default_factory=Counter)
     marks: set[str] = field(default_factory=set)
     reads: set[str] = field(default_factory=set)
-    duckdb: bool = (
-        True  #: whether DuckDB's answer to the view being made is Spark's, as far as is not in its constructs
-    )
+    duckdb: bool = True  #: whether DuckDB's answer to the view being made is Spark's, but for what its constructs say
     leaves: int = 0  #: relations read by the view so far, a measure of its size
     nesting: int = 0  #: how many queries deep
     _aliases: int = 0
