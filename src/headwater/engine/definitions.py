@@ -11,7 +11,7 @@ from headwater.emit.layout import sql, store_table
 from headwater.emit.maintain import create_store, map_statements, row_columns
 from headwater.engine import faults
 from headwater.engine.engine import Engine, Epoch
-from headwater.engine.failures import ViewFailed
+from headwater.engine.failures import NotPlanned, ViewFailed, cautious_planning
 from headwater.engine.rebuild import lost_stream, plan_rebuild
 from headwater.engine.workspace import Workspace
 from headwater.errors import UserError
@@ -33,9 +33,10 @@ def create_view(engine: Engine, relation: Relation) -> None:
     """Make a view and fill it from what its inputs hold."""
     try:
         _create_view(engine, relation, net=False)
-    except ViewFailed:  # perhaps only over a row that is gone already
+    except (ViewFailed, NotPlanned):  # perhaps only over a row that is gone already
         try:
-            _create_view(engine, relation, net=True)
+            with cautious_planning(engine.connection):
+                _create_view(engine, relation, net=True)
         except ViewFailed as failed:
             raise UserError(
                 failed.code,

@@ -15,7 +15,14 @@ import pyarrow as pa
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
 from headwater.engine import faults
-from headwater.engine.failures import ViewFailed, is_fatal, is_value_error, translate
+from headwater.engine.failures import (
+    NotPlanned,
+    ViewFailed,
+    cautious_planning,
+    is_fatal,
+    is_value_error,
+    translate,
+)
 from headwater.engine.operations import Operation, Resolver
 from headwater.engine.rebuild import Rebuild, lost_stream, plan_rebuild
 from headwater.engine.schedule import Emitted, Schedule, make_schedule
@@ -159,8 +166,8 @@ class Engine:
         """Apply operations as one epoch. Views that cannot take it are suspended, and it is run without them.
 
         A view that fails gets two more chances. First everything is run in its careful form: perhaps the view was asked
-        of a row that is gone already. Then the view is evaluated anew: relations change one after the other, so perhaps
-        it was asked of two rows that are never there together.
+        of a row that is gone already, or DuckDB tripped over a statement. Then the view is evaluated anew: relations
+        change one after the other, so perhaps it was asked of two rows that are never there together.
 
         Args:
             operations: in order.
@@ -173,7 +180,12 @@ class Engine:
         while True:
             after = catalog or self.catalog
             try:
-                return self._attempt(operations, after, anew, suspended, net)
+                with cautious_planning(self.connection) if net else contextlib.nullcontext():
+                    return self._attempt(operations, after, anew, suspended, net)
+            except NotPlanned:
+                if net:
+                    raise
+                net = True
             except ViewFailed as failed:
                 if not net:
                     net = True

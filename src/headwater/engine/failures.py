@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 import duckdb
 
@@ -33,9 +35,35 @@ class Disturbed(InternalError):
     """A reader was disturbed: the relation may just have been dropped, or the file opened again. It can look anew."""
 
 
+class NotPlanned(InternalError):
+    """DuckDB tripped over a statement of ours while planning it."""
+
+
+@contextlib.contextmanager
+def cautious_planning(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Let DuckDB plan without the step over which it trips at times.
+
+    Where statistics tell it that a comparison is never true, DuckDB 2.0 replaces it, and fails if the other operand is
+    a CASE that it could fold at the same time.
+    """
+    connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(duckdb.Error):
+            connection.execute("RESET disabled_optimizers")
+
+
+def is_planning_error(error: duckdb.Error) -> bool:
+    """Whether DuckDB tripped over itself; see `cautious_planning`."""
+    return "BindBuiltinScalarFunction" in str(error)
+
+
 def is_value_error(error: duckdb.Error) -> bool:
     """Whether a value in the data is to blame, not the machine or us."""
-    return isinstance(error, _VALUE_ERRORS) and not isinstance(error, duckdb.FatalException)
+    if is_planning_error(error) or isinstance(error, duckdb.FatalException):
+        return False
+    return isinstance(error, _VALUE_ERRORS)
 
 
 def is_fatal(error: duckdb.Error) -> bool:
@@ -52,6 +80,8 @@ def translate(error: duckdb.Error) -> HeadwaterError:
     if is_value_error(error):
         code, reason = explain_runtime_error(str(error))
         return UserError(code, reason, hint="nothing changed")
+    if is_planning_error(error):
+        return NotPlanned("HW902", f"the engine could not plan a statement of ours: {text}")
     if "expression depth limit" in text:
         return UserError("HW002", "the statement is nested too deeply", hint="make parts of it views of their own")
     if isinstance(error, duckdb.OutOfMemoryException):

@@ -10,7 +10,7 @@ from headwater.algebra.nodes import Present
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import MULTIPLICITY, SHOWN, bigint, column, name, number, sql, store_table, total
 from headwater.engine.arrow_types import from_storage
-from headwater.engine.failures import is_value_error, translate
+from headwater.engine.failures import cautious_planning, is_planning_error, is_value_error, translate
 from headwater.sql.lower import Answer
 from headwater.store.catalog import Relation
 from headwater.store.warehouse import Warehouse
@@ -50,10 +50,11 @@ def run_query(warehouse: Warehouse, answer: Answer, grouped: frozenset[str]) -> 
         try:
             table = reader.sql(answer_query(answer, Emitter(grouped))).to_arrow_table()
         except duckdb.Error as error:
-            if not is_value_error(error):
+            if not is_value_error(error) and not is_planning_error(error):
                 raise
             # Perhaps only a row that is gone already cannot be computed.
-            table = reader.sql(answer_query(answer, Emitter(grouped, net=True))).to_arrow_table()
+            with cautious_planning(reader):
+                table = reader.sql(answer_query(answer, Emitter(grouped, net=True))).to_arrow_table()
     except duckdb.Error as error:
         raise translate(error) from error
     finally:
