@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import duckdb
 
 from headwater.emit.layout import Fill, delta_table, pending_table, sql
@@ -10,10 +12,12 @@ from headwater.emit.layout import Fill, delta_table, pending_table, sql
 KEEP_ROWS = 100_000
 
 
+@functools.cache
 def delta_of(relation: str) -> str:
     return sql(delta_table(relation))
 
 
+@functools.cache
 def pending_of(map_name: str) -> str:
     return sql(pending_table(map_name))
 
