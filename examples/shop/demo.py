@@ -16,6 +16,7 @@ import pyarrow as pa
 import sqlglot
 
 import headwater as hw
+from headwater.results import count_of
 from headwater.sql.parse import parse
 
 HERE = Path(__file__).parent
@@ -71,7 +72,7 @@ def compare(db: hw.Database) -> bool:
         kept = [tuple(row.values()) for row in db.query(f"SELECT * FROM {name}").to_pylist()]
         same = Counter(map(rounded, anew)) == Counter(map(rounded, kept))
         equal = equal and same
-        print(f"  {name}: {len(kept)} rows, {'equal' if same else 'DIFFERENT'}")
+        print(f"  {name}: {count_of(len(kept))}, {'equal' if same else 'DIFFERENT'}")
         for row in sorted(kept, key=str):
             print(f"    {', '.join(show(v) for v in row)}")
     verdict = "All views equal their recomputation." if equal else "A view differs from its recomputation!"
