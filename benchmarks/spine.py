@@ -125,7 +125,6 @@ class Headwater:
         self.db = hw.connect(folder / "headwater")
         self.db.execute(SCHEMA)
         self.db.execute(f"CREATE VIEW revenue AS {VIEW}")
-        self._folder = folder
 
     def apply(self, batch: Batch) -> None:
         with self.db.epoch() as epoch:
@@ -155,7 +154,7 @@ class HandWritten:
     def __init__(self, folder: Path) -> None:
         self._con = duckdb.connect(str(folder / "hand.duckdb"))
         self._con.execute("SET preserve_insertion_order = false")
-        self._con.execute(SCHEMA.replace("STRING", "VARCHAR"))
+        self._con.execute(SCHEMA)
         self._con.execute("CREATE TABLE revenue (city INT PRIMARY KEY, revenue DECIMAL(38,2), lines BIGINT)")
         self._con.execute("CREATE TEMP TABLE change (city INT, revenue DECIMAL(38,2), lines BIGINT)")
 

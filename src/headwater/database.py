@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,8 +41,8 @@ from headwater.sql.parse import parse
 from headwater.sql.scope import RelationInfo
 from headwater.sql.statements import Explain, Query, Statement
 from headwater.statements import carry_out, explain_statement
-from headwater.store.catalog import Kind, Relation
-from headwater.store.warehouse import Warehouse
+from headwater.store.catalog import Catalog, Kind, Relation
+from headwater.store.warehouse import Warehouse, closed
 
 T = TypeVar("T")
 
@@ -53,6 +54,7 @@ class EpochBuilder:
         self._database = database
         self.operations: list[Operation] = []
         self.committed: Epoch | None = None
+        self.over = False
 
     def insert(self, relation: str, rows: object) -> None:
         """Add rows."""
@@ -79,6 +81,8 @@ class EpochBuilder:
         self.operations.append(DeleteKeys(target.name, to_storage(table, fields)))
 
     def _target(self, relation: str, operation: str, needs_key: bool = False) -> Relation:
+        if self.over:
+            raise UserError("HW309", "the epoch is over: its block has ended", hint="begin another: with db.epoch()")
         return check_target(self._database.engine.catalog, relation, operation, needs_key)
 
     def _rows(self, target: Relation, rows: object) -> pa.Table:
@@ -94,7 +98,7 @@ class Database:
     def __init__(self, path: str | Path = ":memory:", *, clock: Clock = wall_clock) -> None:
         parts = contextlib.ExitStack()
         # Runs at `close`, or when the interpreter ends without one: threads must not outlive the connection.
-        self._shut = weakref.finalize(self, parts.close)
+        self._shut = weakref.finalize(self, _close, parts, os.getpid())
         try:
             self.warehouse = Warehouse(path)
             parts.callback(self.warehouse.close)
@@ -122,7 +126,10 @@ class Database:
             e.delete("lines", old_rows)
         """
         builder = EpochBuilder(self)
-        yield builder
+        try:
+            yield builder
+        finally:
+            builder.over = True
         builder.committed = self.submit(builder.operations)
 
     def insert(self, relation: str, rows: object) -> Epoch:
@@ -161,9 +168,9 @@ class Database:
 
     def answer(self, statement: Query) -> pa.Table:
         def look() -> pa.Table:
-            grouped = self.engine.catalog.grouped
-            bound = lower_answer(statement.query, self.relations_for_queries(), statement.source)
-            return run_query(self.warehouse, bound, grouped)
+            catalog = self.engine.catalog
+            bound = lower_answer(statement.query, self.relations_for_queries(catalog), statement.source)
+            return run_query(self.warehouse, bound, catalog)
 
         return self._consistently(look)
 
@@ -184,6 +191,7 @@ class Database:
 
     def relations(self) -> list[dict[str, object]]:
         """Name, kind and columns of everything in the catalogue."""
+        self._check_open()
         return [
             {"name": one.name, "kind": one.kind.value, "columns": [[f.name, str(f.type)] for f in one.fields]}
             for one in self.engine.catalog
@@ -215,13 +223,18 @@ class Database:
 
     def algebra(self, view: str) -> Node:
         """A view's query as a tree."""
+        self._check_open()
         relation = self.find(view)
         if relation.program is None:
             raise UserError("HW104", f"{relation.name} is a {relation.kind.value}, not a view")
         return relation.program.query
 
     def observe(self, callback: Callable[[int, Mapping[str, pa.Table]], None]) -> None:
-        """Call back after each epoch with the net change of every view: its columns and `#n`."""
+        """Call back after each epoch with the net change of every view: its columns and `#n`.
+
+        The epoch is committed; an exception in the callback is logged and changes nothing.
+        """
+        self._check_open()
         self.engine.observers.append(callback)
 
     def find(self, name: str) -> Relation:
@@ -232,10 +245,10 @@ class Database:
 
     def relations_for_views(self) -> CatalogRelations:
         """The catalogue as a new view sees it."""
-        return CatalogRelations(self.engine, lambda one: definitions.first_epoch_seen(self.engine, one))
+        return CatalogRelations(self.engine.catalog, lambda one: definitions.first_epoch_seen(self.engine, one))
 
-    def relations_for_queries(self) -> CatalogRelations:
-        """The catalogue as an ad hoc query sees it: a stream that keeps nothing cannot be read."""
+    def relations_for_queries(self, catalog: Catalog | None = None) -> CatalogRelations:
+        """A catalogue as an ad hoc query sees it: a stream that keeps nothing cannot be read."""
 
         def since(relation: Relation) -> int:
             if relation.kind is Kind.STREAM and relation.retain is None:
@@ -246,7 +259,7 @@ class Database:
                 )
             return definitions.first_epoch_seen(self.engine, relation)
 
-        return CatalogRelations(self.engine, since)
+        return CatalogRelations(catalog or self.engine.catalog, since)
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -256,7 +269,11 @@ class Database:
 
     def _check_open(self) -> None:
         if not self._shut.alive:
-            raise UserError("HW408", "the warehouse is closed", hint="connect again")
+            raise closed()
+        if not self.warehouse.is_ours:
+            raise UserError(
+                "HW408", "the warehouse is open in the process that this one was forked from", hint="connect again here"
+            )
 
     def __enter__(self) -> Database:
         return self
@@ -265,6 +282,11 @@ class Database:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _close(parts: contextlib.ExitStack, owner: int) -> None:
+    if os.getpid() == owner:  # a process that was forked off has no part in it
+        parts.close()
 
 
 @contextlib.contextmanager
@@ -287,8 +309,8 @@ def _placed(statement: Statement) -> Iterator[None]:
 class CatalogRelations:
     """The catalogue in the form the binder asks for."""
 
-    def __init__(self, engine: Engine, since: Callable[[Relation], int]) -> None:
-        self._catalog = engine.catalog
+    def __init__(self, catalog: Catalog, since: Callable[[Relation], int]) -> None:
+        self._catalog = catalog
         self._since = since
 
     def find(self, name: str) -> RelationInfo | None:

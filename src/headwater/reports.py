@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import fnmatch
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,11 @@ import sqlglot
 
 from headwater.emit.duckdb import Emitter
 from headwater.emit.maintain import map_statements, step_statement
-from headwater.errors import UserError
+from headwater.errors import NotSupported, UserError
 from headwater.plan.explain import EmittedSQL, Explanation, InputNote
 from headwater.plan.program import Add, Program
 from headwater.results import Result, count_of
-from headwater.serve.query import count_rows
+from headwater.serve.query import count_rows, epochs
 from headwater.store.catalog import Kind, Relation
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
 
 def show(db: Database, what: str, like: str | None) -> Result:
     """SHOW what exists."""
-    pattern = like.replace("%", "*") if like else "*"
     what = what.upper()
+    if like is not None and what in ("EPOCHS", "MAPS"):
+        raise NotSupported("HW261", f"SHOW {what} LIKE is not supported", hint=f"write SHOW {what}")
+    pattern = re.compile(_like_pattern(like or "%"), re.IGNORECASE | re.DOTALL)
     if what == "EPOCHS":
-        reader = db.warehouse.reader()
-        table = reader.sql("SELECT number, clock, changes FROM hw.epochs ORDER BY number").to_arrow_table()
-        reader.close()
+        table = epochs(db.warehouse)
         return Result("SHOW EPOCHS", count_of(table.num_rows), table=table)
     if what == "MAPS":
         rows: list[dict[str, object]] = [
@@ -63,9 +63,15 @@ def show(db: Database, what: str, like: str | None) -> Result:
     listed: list[dict[str, object]] = [
         {"name": one.name, "kind": one.kind.value, "state": _state(one)}
         for one in db.engine.catalog
-        if kinds.get(what, one.kind.value) == one.kind.value and fnmatch.fnmatch(one.folded, pattern.lower())
+        if kinds.get(what, one.kind.value) == one.kind.value and pattern.fullmatch(one.name)
     ]
     return _table(f"SHOW {what}", listed, ("name", "kind", "state"))
+
+
+def _like_pattern(like: str) -> str:
+    """A LIKE pattern as a regular expression: `%` is any text, `_` any character, after a backslash neither."""
+    parts = re.findall(r"\\.|.", like, re.DOTALL)
+    return "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[-1]) for part in parts)
 
 
 def _state(relation: Relation) -> str | None:

@@ -10,16 +10,18 @@ from sqlglot import exp
 
 from headwater import reports
 from headwater import types as t
-from headwater.algebra.nodes import Node, Project
+from headwater.algebra.nodes import Node, Project, Values
 from headwater.algebra.scalars import TRUE, Literal, Scalar, cast
+from headwater.algebra.simplify import simplify
 from headwater.engine import definitions
-from headwater.engine.arrow_types import to_storage
+from headwater.engine.arrow_types import constant_rows, to_storage
 from headwater.engine.engine import Epoch
 from headwater.engine.files import read_file
 from headwater.engine.operations import (
     DeleteWhere,
     InsertChunks,
     InsertQuery,
+    InsertRows,
     Operation,
     UpdateWhere,
     check_target,
@@ -63,7 +65,7 @@ def carry_out(db: Database, statement: s.Statement) -> Result:
         case s.Show():
             return reports.show(db, statement.what, statement.pattern)
         case s.Describe():
-            return reports.describe(_find(db, statement.name))
+            return reports.describe(_described(db, statement))
         case s.Explain():
             return Result("EXPLAIN", "", text=str(explain_statement(db, statement)))
         case s.Refresh():
@@ -215,7 +217,9 @@ def _insert(db: Database, statement: s.Insert) -> Result:
     target = _target(db, statement.target, "insert")
     fields = _named_fields(target, statement.columns)
     node = lower_rows(statement.query, fields, db.relations_for_queries(), statement.source)
-    epoch = _run(db, [InsertQuery(target.name, _fill(node, fields, target))])
+    node = simplify(_fill(node, fields, target))
+    rows = constant_rows(node) if isinstance(node, Values) else None
+    epoch = _run(db, [InsertQuery(target.name, node) if rows is None else InsertRows(target.name, rows)])
     return _changed("INSERT", "inserted", target, epoch.changes.get(target.name, 0), epoch.number)
 
 
@@ -334,6 +338,18 @@ def _find(db: Database, name: s.Name) -> Relation:
     return relation
 
 
+def _described(db: Database, statement: s.Describe) -> Relation:
+    relation = _find(db, statement.name)
+    if statement.kind is not None and statement.kind.lower() != relation.kind.value:
+        raise UserError(
+            "HW104",
+            f"{relation.name} is a {relation.kind.value}, not a {statement.kind.lower()}",
+            span=statement.name.span,
+            hint=f"DESCRIBE {relation.name}",
+        )
+    return relation
+
+
 def _unknown(name: s.Name) -> UserError:
     return UserError(
         "HW102", f"there is no relation named {name.text!r}", span=name.span, hint="SHOW RELATIONS lists what exists"
@@ -350,6 +366,9 @@ def explain_statement(db: Database, statement: s.Explain) -> Explanation:
         return reports.explain_relation(db, _find(db, statement.target))
     refuse_unsupported_options(statement)
     strategy, _ = _options(statement.options)
+    if statement.name:
+        _new_name(db, statement.name, if_not_exists=False)
     node = _lower(db, statement.target, statement, statement.columns)
-    name = statement.name.text if statement.name else "query"
+    name = "#query" if db.engine.catalog.find("query") else "query"
+    name = statement.name.text if statement.name else name
     return reports.explain_program(db, compile_view(name, node, strategy))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
+import time
 from decimal import Decimal
 
 import pytest
@@ -302,3 +303,44 @@ def test_a_comparison_over_which_duckdb_trips(db: hw.Database) -> None:
     assert db.execute(f"UPDATE t SET b = 2 WHERE {never}")[0].message == "updated 0 rows in t"
     assert db.execute(f"INSERT INTO t SELECT a, b FROM t WHERE {never}")[0].message == "inserted 0 rows in t"
     check_views(db)
+
+
+def test_an_equality_that_may_fail_is_asked_last(db: hw.Database) -> None:
+    db.execute("CREATE TABLE t (a INT, b INT, c INT); INSERT INTO t VALUES (4, 0, 1), (4, 2, 2)")
+    db.execute("CREATE VIEW v AS SELECT a FROM t WHERE b + 0 > 0 AND a / b = c")
+    assert db.insert("t", [(6, 0, 3), (6, 2, 3)]).suspended == {}
+    assert rows(db, "v") == rows(db, "SELECT a FROM t WHERE b + 0 > 0 AND a / b = c") == [(4,), (6,)]
+
+
+def test_values_of_many_rows(db: hw.Database) -> None:
+    db.execute("CREATE TABLE t (a INT NOT NULL, b STRING, c DECIMAL(9,2), d DATE, e DOUBLE, f TIMESTAMP, g BOOLEAN)")
+    row = "({n}, 'x{n}', {n}.25, DATE '2024-02-29', {n}.5D, TIMESTAMP '2024-01-01 10:00:00', {n} > 3)"
+    began = time.monotonic()
+    db.execute("INSERT INTO t VALUES " + ", ".join(row.format(n=n) for n in range(3_000)))
+    assert time.monotonic() - began < 30
+    assert rows(db, "SELECT count(*), sum(a), sum(c), sum(e) FROM t") == [(3000, 4498500, Decimal(4499250), 4500000.0)]
+    assert rows(db, "SELECT b, d, f, g FROM t WHERE a = 5") == [
+        ("x5", dt.date(2024, 2, 29), dt.datetime(2024, 1, 1, 10), True)
+    ]
+    with pytest.raises(hw.UserError, match=r"t\.a cannot be NULL"):
+        db.execute("INSERT INTO t (b) VALUES ('y')")
+
+
+def test_explain_of_a_query_beside_a_view_named_query(db: hw.Database) -> None:
+    db.execute("CREATE TABLE t (a INT); CREATE VIEW query AS SELECT a FROM t")
+    assert db.explain("SELECT a FROM query WHERE a > 1").to_dict()["inputs"] != []
+    with pytest.raises(hw.UserError) as caught:
+        db.explain("CREATE VIEW query AS SELECT 1 AS x")
+    assert caught.value.code == "HW103"
+
+
+def test_a_strict_view_is_suspended_rather_than_evaluated_anew(db: hw.Database) -> None:
+    db.execute("CREATE TABLE t (k INT, a INT); CREATE TABLE u (k INT PRIMARY KEY, b INT); INSERT INTO u VALUES (1, 0)")
+    query = "SELECT t.a / u.b AS r FROM t JOIN u ON t.k = u.k"
+    db.execute(f"CREATE VIEW plain AS {query}; CREATE VIEW strict STRICT AS {query}")
+    with db.epoch() as e:
+        e.insert("t", [(1, 5)])
+        e.upsert("u", [(1, 2)])
+    assert e.committed is not None
+    assert list(e.committed.suspended) == ["strict"]
+    assert rows(db, "plain") == [(2.5,)]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import headwater as hw
+from headwater import database
 from headwater.engine.operations import InsertRows
 from headwater.engine.writer import Writer
 from tests.engine.support import SetClock, bag, check_views, opened, rows
@@ -377,3 +378,77 @@ def test_statements_do_not_wait_for_a_full_queue(db: hw.Database) -> None:
 
     assert run_threads(work, 8) == []
     assert bag(db, "t") == {(x,): 8 for x in range(10)}
+
+
+def test_an_observer_may_write(db: hw.Database) -> None:
+    db.execute("CREATE TABLE t (x INT); CREATE TABLE log (epoch INT); CREATE VIEW v AS SELECT x FROM t")
+    db.writer = Writer(db.engine, queue_rows=1, queue_requests=1)
+
+    def note(epoch: int, changes: object) -> None:
+        if "v" in dict(changes):  # type: ignore[call-overload]
+            db.insert("log", [(epoch,)])
+
+    db.observe(note)
+    assert run_threads(lambda number: [db.insert("t", [(number,)]) for _ in range(5)] and None, 4) == []
+    assert sum(bag(db, "log").values()) > 0
+    assert sum(bag(db, "t").values()) == 20
+
+
+def test_an_interrupted_writer_leaves_nothing_behind(db: hw.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    db.execute("CREATE TABLE t (x INT)")
+    run = db.engine.run
+
+    def interrupted(*args: object, **others: object) -> hw.Epoch:
+        monkeypatch.setattr(db.engine, "run", run)
+        raise KeyboardInterrupt
+
+    # One thread waits in the queue while the one that serves both is interrupted.
+    db.engine.lock.acquire()
+    outcome: list[object] = []
+
+    def insert(x: int) -> None:
+        try:
+            outcome.append(db.insert("t", [(x,)]).number)
+        except KeyboardInterrupt:
+            outcome.append("interrupted")
+
+    threads = [threading.Thread(target=insert, args=(x,)) for x in (1, 2)]
+    for thread in threads:
+        thread.start()
+    queued(db, 2)
+    monkeypatch.setattr(db.engine, "run", interrupted)
+    db.engine.lock.release()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(map(str, outcome)) == ["1", "interrupted"]
+    db.insert("t", [(3,)])
+    assert len(rows(db, "t")) == 2, "the interrupted row came later"
+
+
+def test_a_query_never_mixes_two_catalogues(db: hw.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between its binding and its snapshot a view is replaced by one that is stored otherwise."""
+    db.execute("CREATE TABLE t (g INT, x INT); INSERT INTO t VALUES (1, 1), (2, 5)")
+    plain = "CREATE VIEW v AS SELECT g, x FROM t"
+    grouped = "CREATE VIEW v AS SELECT g, sum(x) AS x FROM t GROUP BY g HAVING sum(x) > 2"
+    for before, after in ((plain, grouped), (grouped, plain)):
+        db.execute(before)
+        original = database.run_query
+
+        def replaced(*args: object, after: str = after, original: Callable[..., object] = original) -> object:
+            monkeypatch.setattr(database, "run_query", original)
+            db.execute("DROP VIEW v")
+            db.execute(after)
+            return original(*args)
+
+        monkeypatch.setattr(database, "run_query", replaced)
+        assert rows(db, "SELECT g, x FROM v") == ([(2, 5)] if after == grouped else [(1, 1), (2, 5)])
+        db.execute("DROP VIEW v")
+
+
+def test_an_epoch_that_is_over_takes_nothing(db: hw.Database) -> None:
+    db.execute("CREATE TABLE t (x INT)")
+    with db.epoch() as e:
+        e.insert("t", [(1,)])
+    with pytest.raises(hw.UserError) as caught:
+        e.insert("t", [(2,)])
+    assert caught.value.code == "HW309"

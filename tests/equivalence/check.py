@@ -192,13 +192,21 @@ class _Run:
             except HeadwaterError as error:
                 if error.code not in _VALUES:
                     raise
-                self._forget({view.name})  # from the rows of the moment it cannot be evaluated
+                self._compare_refusal(view)
+                self._forget({view.name})
                 continue
             for reference in self.references:
                 reference.create_view(view)
             self.views.append(view)
             self.held[view.name] = self.subject.contents(view.name)
             self._compare_contents(view)
+
+    def _compare_refusal(self, view: View) -> None:
+        """A view may be refused only if it cannot be evaluated from the rows of the moment."""
+        for reference in self.references:
+            asked = isinstance(reference, Interpreted) and isinstance(self.subject, Headwater)
+            if asked and reference.can_evaluate(self.subject.lowered(view)):
+                raise _Stop(Failure("refused to create", view.name, self.outcome.epochs, ""))
 
     def _compare_all(self, changelogs: dict[str, Bag], expected: Sequence[dict[str, Bag] | None]) -> None:
         for view in self.views:

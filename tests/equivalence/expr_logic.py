@@ -52,7 +52,8 @@ def conjunction(m: Maker, depth: int) -> Expr:
 @construct("boolean", "and that guards", 0.3, duckdb=False)
 def guarded(m: Maker, depth: int) -> Expr:
     a, b = m.scalar("int", depth), m.scalar("int", 0)
-    return _boolean(f"({b.sql} <> 0 AND {a.sql} % {b.sql} >= 1)")
+    operator = m.rng.choice(["=", ">=", "<>"])
+    return _boolean(f"({b.sql} <> 0 AND {a.sql} % {b.sql} {operator} {m.scalar('int', 0).sql})")
 
 
 @construct("boolean", "or", 3)

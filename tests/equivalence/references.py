@@ -10,6 +10,7 @@ import duckdb
 from sqlglot import exp, parse_one
 
 from headwater import types as t
+from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.nodes import Node
 from headwater.delta.interpret import Interpreter
 
@@ -54,6 +55,14 @@ class Interpreted:
 
     def create_view(self, view: View) -> None:
         self._interpreter.add_view(view.name, self._algebra(view.name))
+
+    def can_evaluate(self, node: Node) -> bool:
+        """Whether a tree has a value over the rows of the moment."""
+        try:
+            self._interpreter.add_view("#probe", node)
+        except EvaluationError:
+            return False
+        return True
 
     def apply(self, changes: dict[str, Bag], number: int) -> dict[str, Bag] | None:
         changelogs = self._interpreter.apply(changes, number)

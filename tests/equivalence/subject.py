@@ -10,6 +10,9 @@ import pyarrow as pa
 
 import headwater as hw
 from headwater.algebra.nodes import Node
+from headwater.sql.lower import lower_view
+from headwater.sql.parse import parse
+from headwater.sql.statements import CreateView
 
 from .bags import Bag
 from .case import Epoch, Relation, View
@@ -63,6 +66,12 @@ class Headwater:
 
     def algebra(self, view: str) -> Node:
         return self.database.algebra(view)
+
+    def lowered(self, view: View) -> Node:
+        """The tree of a view that could not be created."""
+        [statement] = parse(view.sql)
+        assert isinstance(statement, CreateView)
+        return lower_view(statement.query, self.database.relations_for_views(), statement.source)
 
     def apply(self, epoch: Epoch) -> dict[str, Bag]:
         self._changes = {}

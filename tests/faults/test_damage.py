@@ -133,3 +133,20 @@ def test_noise_after_the_end_of_the_log(look: Callable[[Damage], Event]) -> None
     event = look(damage)
     check(event)
     assert event["event"] == "refused" or event["epoch"] == IN_ALL
+
+
+@pytest.mark.parametrize("at", [*range(9), 36, 37, 39, 40])
+def test_a_log_whose_beginning_is_damaged_is_not_left_aside(
+    look: Callable[[Damage], Event], sound: Path, at: int
+) -> None:
+    head = (sound / LOG).read_bytes()[:64]
+    at = at if at < 9 else head.index(b"\x67\x00", 9) + at - 36
+    event = look(flip(LOG, at))
+    assert event["event"] == "refused", (at, head.hex(" "))
+    check(event)
+
+
+def test_a_log_without_its_file(look: Callable[[Damage], Event]) -> None:
+    event = look(lambda folder: (folder / DATABASE).unlink())
+    assert event["event"] == "refused"
+    check(event)

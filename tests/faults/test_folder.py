@@ -173,3 +173,44 @@ def test_a_lock_held_by_a_process_that_does_not_answer(folder: Path) -> None:
     assert str(os.getpid()) in error.message
     with hw.connect(folder) as db:
         assert isinstance(db, hw.Database), "the lock is free again"
+
+
+FORK = """
+import os, signal, sys
+import headwater as hw
+db = hw.connect(sys.argv[1])
+db.execute("CREATE TABLE t (x INT); INSERT INTO t VALUES (1)")
+child = os.fork()
+if child == 0:
+    try:
+        db.query("SELECT * FROM t")
+    except hw.HeadwaterError as error:
+        assert error.code == "HW408", error
+    with hw.connect(sys.argv[1]) as mine:
+        assert isinstance(mine, hw.RemoteDatabase)
+        mine.insert("t", [(2,)])
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+db.insert("t", [(3,)])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_forked_off_does_not_close_the_warehouse(folder: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FORK, str(folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+    with hw.connect(folder) as db:
+        assert db.query("SELECT x FROM t ORDER BY x").column("x").to_pylist() == [1, 2, 3]
+
+
+def test_a_file_that_duckdb_has_open_elsewhere_is_not_called_damaged(folder: Path) -> None:
+    make(folder)
+    hold = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", hold, str(folder / "warehouse.duckdb")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdin is not None
+        assert process.stdout.readline() == "open\n"
+        error = refusal(folder)
+        process.stdin.close()
+    assert error.code == "HW402"
+    assert "damaged" not in str(error)

@@ -85,7 +85,6 @@ def test_a_mistake(text: str, code: str, underlined: str) -> None:
         ("SELECT id FROM orders TABLESAMPLE (10 PERCENT)", "HW201", "10"),
         ("SELECT * FROM orders PIVOT (sum(qty) FOR cust IN (1, 2))", "HW201", "sum(qty) FOR cust IN (1, 2)"),
         ("SELECT id FROM orders LATERAL VIEW explode(tags) t AS k, v", "HW201", "explode(tags) t AS k, v"),
-        ("SELECT /*+ BROADCAST(orders) */ id FROM orders", "HW201", "id"),
         ("SELECT * EXCEPT (tags) FROM orders", "HW201", "tags"),
         ("SELECT count(*) AS n FROM orders GROUP BY ROLLUP (cust)", "HW201", "cust"),
         ("SELECT count(*) AS n FROM orders GROUP BY cust WITH CUBE", "HW201", "GROUP BY cust WITH CUBE"),

@@ -170,17 +170,11 @@ def test_show(what: str):
 
 def test_describe():
     described = [
-        (s.name.text, s.kind, s.extended)
-        for s in parse("DESC v; DESCRIBE TABLE t; DESCRIBE EXTENDED v; DESC VIEW EXTENDED v; DESCRIBE table")
+        (s.name.text, s.kind)
+        for s in parse("DESC v; DESCRIBE TABLE t; DESC VIEW v; DESCRIBE table")
         if isinstance(s, st.Describe)
     ]
-    assert described == [
-        ("v", None, False),
-        ("t", "TABLE", False),
-        ("v", None, True),
-        ("v", "VIEW", True),
-        ("table", None, False),
-    ]
+    assert described == [("v", None), ("t", "TABLE"), ("v", "VIEW"), ("table", None)]
 
 
 def test_explain():

@@ -253,10 +253,6 @@ class Sum(Node):
             total_type(term.type)
 
     @property
-    def key_names(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.keys)
-
-    @property
     def payload(self) -> t.Schema:
         totals = tuple(t.Field(name, total_type(term.type), False) for name, term in self.terms)
         return (t.Field(COUNT, t.BIGINT, False), *totals)

@@ -39,7 +39,6 @@ INFIX |= dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), 4)
 INFIX |= {"+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
 NOT_POWER = 3
 POSTFIX = {"is null": 4, "is not null": 4}
-_ATOM = 9
 
 #: Words that cannot be a bare name.
 WORDS = frozenset(

@@ -42,10 +42,6 @@ class Interpreter:
         self._views[name] = node
         return self.contents[name]
 
-    def drop_view(self, name: str) -> None:
-        del self._views[name], self.contents[name]
-        self.suspended.pop(name, None)
-
     def apply(self, changes: Mapping[str, Bag], epoch: int | None = None) -> dict[str, Bag]:
         """Apply one epoch's changes of base relations; returns the changelog of every view."""
         self.epoch = self.epoch + 1 if epoch is None else epoch

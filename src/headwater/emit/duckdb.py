@@ -29,7 +29,7 @@ from headwater.algebra.nodes import (
     Version,
     total_type,
 )
-from headwater.algebra.scalars import TRUE, Call, Column, Scalar, conjuncts
+from headwater.algebra.scalars import TRUE, Column, Scalar, conjuncts
 from headwater.emit.layout import (
     EPOCH,
     MULTIPLICITY,
@@ -66,14 +66,14 @@ class _Flat:
 
         DuckDB evaluates conditions in an order of its own. One that may raise (`a / b > 1`) must not see a row that
         another (`b <> 0`) excludes, so it is put behind the others in a CASE, which DuckDB evaluates lazily. An
-        equality is left as it is: as the condition of a hash join it is worth more than the guard.
+        equality of two sources is left as it is if there is no other: without one there is no hash join.
         """
-        parts = conjuncts(predicate)
-        safe = [part for part in parts if _is_equality(part) or not may_raise(part)]
-        self.where += [self.scalar(part) for part in safe]
-        for part in parts:
-            if part not in safe:
-                value = self.scalar(part)
+        parts = [(self.scalar(part), may_raise(part)) for part in conjuncts(predicate)]
+        joined = any(_joins(value) and not raises for value, raises in parts)
+        kept = [not raises or (_joins(value) and not joined) for value, raises in parts]
+        self.where += [value for (value, _), keep in zip(parts, kept, strict=True) if keep]
+        for (value, _), keep in zip(parts, kept, strict=True):
+            if not keep:
                 guard = exp.and_(*(one.copy() for one in self.where)) if self.where else None
                 lazily = exp.Case(ifs=[exp.If(this=guard, true=value)], default=exp.false()) if guard else value
                 self.where.append(lazily)
@@ -255,18 +255,20 @@ class Emitter:
     def _values(self, node: Values) -> exp.Query:
         """Constant rows; with no row at all, a row that a false condition removes keeps the types."""
         rows = node.rows or (tuple(None for _ in node.fields),)
-        queries: list[exp.Select] = []
-        for row in rows:
-            items: list[exp.Expr] = [
-                as_column(exp.cast(duckdb_literal(v, f.type), duckdb_type(f.type)), f.name)
-                for v, f in zip(row, node.fields, strict=True)
-            ]
-            query = exp.Select(expressions=[*items, as_column(bigint(number(1)), MULTIPLICITY)])
-            queries.append(query if node.rows else query.where(exp.false(), copy=False))
-        out: exp.Query = queries[0]
-        for one in queries[1:]:
-            out = exp.Union(this=out, expression=one, distinct=False)
-        return out
+        count = as_column(bigint(number(1)), MULTIPLICITY)
+        if not node.fields:
+            copies = exp.Table(this=exp.func("RANGE", number(len(node.rows))))
+            return exp.Select(expressions=[count]).from_(copies, copy=False)
+        tuples = [
+            exp.Tuple(expressions=[duckdb_literal(v, f.type) for v, f in zip(row, node.fields, strict=True)])
+            for row in rows
+        ]
+        names = [name(f"c{i}") for i in range(len(node.fields))]
+        alias = exp.TableAlias(this=name("#values"), columns=names)
+        items = [as_column(exp.cast(column(f"c{i}"), duckdb_type(f.type)), f.name) for i, f in enumerate(node.fields)]
+        query = exp.Select(expressions=[*items, count])
+        query = query.from_(exp.Values(expressions=tuples, alias=alias), copy=False)
+        return query if node.rows else query.where(exp.false(), copy=False)
 
     def _subquery(self, query: exp.Query) -> tuple[exp.Subquery, str]:
         self._subqueries += 1
@@ -287,9 +289,12 @@ def _repeats_work(flat: _Flat, columns: tuple[Named, ...]) -> bool:
     )
 
 
-def _is_equality(part: Scalar) -> bool:
-    """Whether a condition compares columns with columns, as a join does."""
-    return isinstance(part, Call) and part.function == "=" and all(arg.columns for arg in part.args)
+def _joins(condition: exp.Expr) -> bool:
+    """Whether a condition equates something of one source with something of another, as a hash join needs it."""
+    if not isinstance(condition, exp.EQ):
+        return False
+    left, right = ({one.table for one in side.find_all(exp.Column)} for side in (condition.left, condition.right))
+    return bool(left and right) and not left & right
 
 
 def _size(tree: exp.Expr) -> int:

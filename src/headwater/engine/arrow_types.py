@@ -17,6 +17,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from headwater import types as t
+from headwater.algebra.nodes import Values
 
 
 def arrow_type(type_: t.Type) -> pa.DataType:
@@ -47,6 +48,16 @@ def arrow_schema(fields: t.Schema) -> pa.Schema:
 def storage_arrow_schema(fields: t.Schema) -> pa.Schema:
     """The Arrow schema of rows in storage form."""
     return pa.schema([(field.name, storage_arrow_type(field.type)) for field in fields])
+
+
+def constant_rows(node: Values) -> pa.Table | None:
+    """Constant rows in storage form; None if a column is nested, which the algebra writes in a form of its own."""
+    if any(t.is_nested(f.type) for f in node.fields) or not node.fields:
+        return None
+    columns = zip(*node.rows, strict=True) if node.rows else ((),) * len(node.fields)
+    schema = storage_arrow_schema(node.fields)
+    arrays = [pa.array(list(cells), of) for cells, of in zip(columns, schema.types, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def to_storage(table: pa.Table, fields: t.Schema) -> pa.Table:

@@ -66,7 +66,8 @@ class Consolidator:
 
     def _due(self) -> list[str]:
         appended = dict(self._engine.appended)
-        return [n for n, rows in appended.items() if rows > max(self._look_rows, LOOK_SHARE * self._sizes.get(n, 0))]
+        grown = {n for n, rows in appended.items() if rows > max(self._look_rows, LOOK_SHARE * self._sizes.get(n, 0))}
+        return sorted(grown | self._engine.urgent)
 
     def _work(self) -> None:
         while True:
@@ -93,6 +94,8 @@ class Consolidator:
     def _look(self, store: str) -> None:
         engine = self._engine
         engine.appended[store] = 0
+        urgent = store in engine.urgent
+        engine.urgent.discard(store)
         columns = store_columns(engine, store)
         if columns is None:
             trim(engine, store)
@@ -105,7 +108,7 @@ class Consolidator:
             ).fetchone()
             rows, negative = found or (0, 0)
             self._sizes[store] = rows
-            if 2 * negative >= DEAD_SHARE * rows and negative:
+            if negative and (urgent or 2 * negative >= DEAD_SHARE * rows):
                 self._sizes[store] = consolidate(engine, reader, store, columns)
         finally:
             reader.close()

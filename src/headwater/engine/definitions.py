@@ -11,7 +11,7 @@ from headwater.emit.layout import sql, store_table
 from headwater.emit.maintain import create_store, map_statements, row_columns
 from headwater.engine import faults
 from headwater.engine.engine import Engine, Epoch
-from headwater.engine.failures import NotPlanned, ViewFailed, cautious_planning
+from headwater.engine.failures import NotPlanned, ViewFailed
 from headwater.engine.rebuild import lost_stream, plan_rebuild
 from headwater.engine.workspace import Workspace
 from headwater.errors import UserError
@@ -35,7 +35,7 @@ def create_view(engine: Engine, relation: Relation) -> None:
         _create_view(engine, relation, net=False)
     except (ViewFailed, NotPlanned):  # perhaps only over a row that is gone already
         try:
-            with cautious_planning(engine.connection):
+            with engine.warehouse.cautious_planning():
                 _create_view(engine, relation, net=True)
         except ViewFailed as failed:
             raise UserError(

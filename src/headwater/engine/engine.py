@@ -15,10 +15,10 @@ import pyarrow as pa
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
 from headwater.engine import faults
+from headwater.engine.changelogs import changelog_query
 from headwater.engine.failures import (
     NotPlanned,
     ViewFailed,
-    cautious_planning,
     is_fatal,
     is_value_error,
     translate,
@@ -26,7 +26,6 @@ from headwater.engine.failures import (
 from headwater.engine.operations import Operation, Resolver
 from headwater.engine.rebuild import Rebuild, lost_stream, plan_rebuild
 from headwater.engine.schedule import Emitted, Schedule, make_schedule
-from headwater.engine.snapshots import changelog_query
 from headwater.engine.workspace import Workspace, delta_of, pending_of
 from headwater.errors import HeadwaterError, UserError
 from headwater.store import catalog as catalogs
@@ -69,8 +68,12 @@ class Engine:
         self.clock = clock
         self.lock = threading.RLock()
         self.observers: list[Observer] = []
+        #: The thread that calls observers at the moment.
+        self.telling: int | None = None
         #: Rows appended to each store since consolidation last looked at it.
         self.appended: dict[str, int] = {}
+        #: Stores with dead rows over which a statement failed, to be rewritten soon: until then epochs run twice.
+        self.urgent: set[str] = set()
         #: How often a relation was dropped: a store that stands when this has not changed is the store it was.
         self.drops = 0
         self._emitted: Emitted = {}
@@ -180,7 +183,7 @@ class Engine:
         while True:
             after = catalog or self.catalog
             try:
-                with cautious_planning(self.connection) if net else contextlib.nullcontext():
+                with self.warehouse.cautious_planning() if net else contextlib.nullcontext():
                     return self._attempt(operations, after, anew, suspended, net)
             except NotPlanned:
                 if net:
@@ -189,11 +192,13 @@ class Engine:
             except ViewFailed as failed:
                 if not net:
                     net = True
+                    self.urgent |= set(_found(failed.view, after).program_inputs)
                 elif failed.view == rebuild:
                     raise UserError(
                         failed.code, f"view {failed.view}: {failed.reason}", hint="nothing changed"
                     ) from failed
                 elif failed.view not in anew and _can_rebuild(failed.view, after):
+                    log.warning("view %s is evaluated anew: %s", failed.view, failed.reason)
                     anew.add(failed.view)
                 else:
                     suspended[failed.view] = f"{failed.reason} ({failed.code})"
@@ -300,11 +305,13 @@ class Engine:
 
     def _tell(self, number: int, observed: Mapping[str, pa.Table]) -> None:
         """Call the observers; the epoch is committed, so one that fails changes nothing."""
-        for observer in self.observers:
+        before, self.telling = self.telling, threading.get_ident()
+        for observer in tuple(self.observers):
             try:
                 observer(number, observed)
             except Exception:
                 log.exception("an observer of epoch %d failed; the epoch is committed", number)
+        self.telling = before
 
     def _observe(self, changed: set[str]) -> dict[str, pa.Table]:
         """The net change of every view, as rows with `#n`."""
@@ -325,5 +332,5 @@ def _found(view: str, catalog: Catalog) -> Relation:
 
 
 def _can_rebuild(view: str, catalog: Catalog) -> bool:
-    program = _found(view, catalog).program
-    return program is not None and lost_stream(program, catalog) is None
+    relation = _found(view, catalog)
+    return not relation.strict and relation.program is not None and lost_stream(relation.program, catalog) is None

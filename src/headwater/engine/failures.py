@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator
 
 import duckdb
 
@@ -39,23 +37,8 @@ class NotPlanned(InternalError):
     """DuckDB tripped over a statement of ours while planning it."""
 
 
-@contextlib.contextmanager
-def cautious_planning(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Let DuckDB plan without the step over which it trips at times.
-
-    Where statistics tell it that a comparison is never true, DuckDB 2.0 replaces it, and fails if the other operand is
-    a CASE that it could fold at the same time.
-    """
-    connection.execute("SET disabled_optimizers = 'statistics_propagation'")
-    try:
-        yield
-    finally:
-        with contextlib.suppress(duckdb.Error):
-            connection.execute("RESET disabled_optimizers")
-
-
 def is_planning_error(error: duckdb.Error) -> bool:
-    """Whether DuckDB tripped over itself; see `cautious_planning`."""
+    """Whether DuckDB tripped over itself; see `Warehouse.cautious_planning`."""
     return "BindBuiltinScalarFunction" in str(error)
 
 

@@ -245,6 +245,9 @@ class Resolver:
                 f"{relation.name} was replaced by one with other columns while rows for it were under way",
                 hint=f"{_NOTHING_DONE}; send them again",
             )
+        for f in fields:
+            if not f.nullable and rows.column(f.name).null_count:
+                raise UserError("HW327", f"{relation.name}.{f.name} cannot be NULL", hint=_NOTHING_DONE)
         source = f"#batch{len(self._batches)}"
         self._connection.register(source, rows)
         self._batches[source] = rows.num_rows

@@ -60,7 +60,13 @@ class Writer:
             return len(self._queue), self._waiting_rows
 
     def submit(self, operations: Sequence[Operation]) -> Epoch:
-        """Apply operations as a part of one epoch; returns when it is committed."""
+        """Apply operations as a part of one epoch; returns when it is committed.
+
+        An observer of an epoch may call this too: it holds the engine's lock and cannot queue up, so it is served at
+        once.
+        """
+        if self._engine.telling == threading.get_ident():
+            return self._engine.run(operations)
         request = Request(operations)
         with self._room:
             while self._queue and (self._waiting_rows + request.rows > self._limit or len(self._queue) >= self._most):
@@ -68,9 +74,13 @@ class Writer:
             self._refuse_when_closed()
             self._queue.append(request)
             self._waiting_rows += request.rows
-        with self._engine.lock:
-            while not request.done:
-                self._serve(self._take())
+        try:
+            with self._engine.lock:
+                while not request.done:
+                    self._serve(self._take())
+        except BaseException:  # interrupted: nobody waits for it any more
+            self._withdraw(request)
+            raise
         if request.error is not None:
             raise request.error
         assert request.epoch is not None
@@ -100,7 +110,20 @@ class Writer:
             self._room.notify_all()
         return group
 
+    def _withdraw(self, request: Request) -> None:
+        with self._room:
+            if request in self._queue:
+                self._queue.remove(request)
+                self._waiting_rows -= request.rows
+                self._room.notify_all()
+
+    def _put_back(self, group: list[Request]) -> None:
+        with self._room:
+            self._queue.extendleft(reversed(group))
+            self._waiting_rows += sum(one.rows for one in group)
+
     def _serve(self, group: list[Request]) -> None:
+        before = self._engine.epoch
         try:
             epoch = self._engine.run([operation for one in group for operation in one.operations])
         except HeadwaterError as error:
@@ -110,9 +133,14 @@ class Writer:
                 for one in group:
                     self._serve([one])
             return
-        except BaseException as error:
-            for one in group:
-                one.error = error
+        except BaseException:
+            # Whoever serves was interrupted. What the others gave is done, or must be served by one of them.
+            if self._engine.epoch == before:
+                self._put_back(group)
+            else:
+                done = Epoch(self._engine.epoch, self._engine.clock(), {}, {})
+                for one in group:
+                    one.epoch = done
             raise
         for one in group:
             one.epoch = epoch

@@ -10,9 +10,9 @@ from headwater.algebra.nodes import Present
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import MULTIPLICITY, SHOWN, bigint, column, name, number, sql, store_table, total
 from headwater.engine.arrow_types import from_storage
-from headwater.engine.failures import cautious_planning, is_planning_error, is_value_error, translate
+from headwater.engine.failures import Disturbed, is_planning_error, is_value_error, translate
 from headwater.sql.lower import Answer
-from headwater.store.catalog import Relation
+from headwater.store.catalog import Catalog, Relation, stored_version
 from headwater.store.warehouse import Warehouse
 
 
@@ -43,23 +43,34 @@ def _spread(rows: exp.Query, names: tuple[str, ...]) -> exp.Select:
     return query.from_(exp.Subquery(this=rows, alias=exp.TableAlias(this=name("#net"))), copy=False)
 
 
-def run_query(warehouse: Warehouse, answer: Answer, grouped: frozenset[str]) -> pa.Table:
-    """Evaluate an answer on a snapshot of its own; `grouped` as of `Emitter`."""
+def run_query(warehouse: Warehouse, answer: Answer, catalog: Catalog) -> pa.Table:
+    """Evaluate an answer, bound to a catalogue, on a snapshot of its own.
+
+    Raises:
+        Disturbed: the snapshot has another catalogue.
+    """
     reader = warehouse.reader()
     try:
         try:
-            table = reader.sql(answer_query(answer, Emitter(grouped))).to_arrow_table()
+            table = _evaluate(reader, answer, catalog, net=False)
         except duckdb.Error as error:
             if not is_value_error(error) and not is_planning_error(error):
                 raise
-            # Perhaps only a row that is gone already cannot be computed.
-            with cautious_planning(reader):
-                table = reader.sql(answer_query(answer, Emitter(grouped, net=True))).to_arrow_table()
+            reader.execute("ROLLBACK")
+            with warehouse.cautious_planning():  # perhaps only a row that is gone already cannot be computed
+                table = _evaluate(reader, answer, catalog, net=True)
     except duckdb.Error as error:
         raise translate(error) from error
     finally:
         reader.close()
     return from_storage(table, answer.node.schema[: len(answer.names)]).rename_columns(list(answer.names))
+
+
+def _evaluate(reader: duckdb.DuckDBPyConnection, answer: Answer, catalog: Catalog, net: bool) -> pa.Table:
+    reader.execute("BEGIN")
+    if stored_version(reader) != catalog.version:
+        raise Disturbed("HW902", "the catalogue has changed")
+    return reader.sql(answer_query(answer, Emitter(catalog.grouped, net))).to_arrow_table()
 
 
 def count_rows(warehouse: Warehouse, relation: Relation, grouped: frozenset[str]) -> int:
@@ -76,3 +87,14 @@ def count_rows(warehouse: Warehouse, relation: Relation, grouped: frozenset[str]
     finally:
         reader.close()
     return int(found[0]) if found else 0
+
+
+def epochs(warehouse: Warehouse) -> pa.Table:
+    """All epochs: number, clock and how many changes."""
+    reader = warehouse.reader()
+    try:
+        return reader.sql("SELECT number, clock, changes FROM hw.epochs ORDER BY number").to_arrow_table()
+    except duckdb.Error as error:
+        raise translate(error) from error
+    finally:
+        reader.close()

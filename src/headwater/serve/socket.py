@@ -13,6 +13,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -184,7 +185,8 @@ class Server:
             except OSError:
                 if self._closed:
                     return
-                continue  # the client left before it was accepted
+                time.sleep(0.05)  # the client left before it was accepted, or there are too many open files
+                continue
             thread = threading.Thread(target=self._serve, args=(client,), name="headwater-client", daemon=True)
             with self._lock:
                 if self._closed:

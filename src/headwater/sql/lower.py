@@ -323,6 +323,8 @@ def _values(
     binder = Binder(place, no_columns, clause="VALUES")  # type: ignore[arg-type]
     cells = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in query.expressions]
     width = len(cells[0])
+    if not width:
+        raise place.mistake("HW128", "a row of VALUES has at least one value", query)
     for row, node in zip(cells, query.expressions, strict=True):
         if len(row) != width:
             raise place.mistake("HW128", f"a row of {len(row)} values below rows of {width}", node)

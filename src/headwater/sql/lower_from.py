@@ -84,6 +84,8 @@ class Environment:
         own: set[str] = set()
         for cte in clause.expressions:
             self.place.only(cte, ("this", "alias"))
+            if cte.args.get("materialized") is not None:
+                raise self.place.unsupported("HW201", "[NOT] MATERIALIZED is not supported", cte, "leave it out")
             name = fold(cte.alias)
             if name in own:
                 raise self.place.mistake("HW134", f"WITH defines {cte.alias} twice", cte.args["alias"].this)

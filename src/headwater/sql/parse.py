@@ -222,8 +222,8 @@ def _read_assignment(parser: Headwater.Parser, target: Name, alias: str | None) 
 
 
 def _read_where(parser: Headwater.Parser, context: str) -> exp.Expression | None:
-    subquery = "write WHERE ... IN (SELECT ...), or a subquery for the value"
-    _refuse(parser, context, {"USING": subquery, "FROM": subquery, "RETURNING": "write a SELECT first"})
+    elsewhere = "put the join into a view, query it, and give the rows or keys in Python"
+    _refuse(parser, context, {"USING": elsewhere, "FROM": elsewhere, "RETURNING": "write a SELECT first"})
     where = parser.scalar("a condition") if parser.take("WHERE") else None
     _refuse(parser, context, {"RETURNING": "write a SELECT first", "ORDER BY": None, "LIMIT": None})
     parser.end()
@@ -290,8 +290,10 @@ def _check_copy_options(file_format: str, settings: dict[str, object], span: Spa
                 raise UserError("HW004", "header is TRUE or FALSE", span=span)
         elif not isinstance(value, str):
             raise UserError("HW004", f"{name} takes a string", span=span, hint=f"write {name} ';', say")
-        elif name != "null" and len(value) != 1:
-            raise UserError("HW004", f"{name} is one character", span=span, hint=f"write {name} ';', say")
+        elif name == "delimiter" and value != "\\t" and len(value) != 1:
+            raise UserError("HW004", "delimiter is one character, or \\t", span=span, hint="write delimiter ';', say")
+        elif name in ("quote", "escape") and len(value) > 1:
+            raise UserError("HW004", f"{name} is one character, or empty for none", span=span)
 
 
 def _read_drop(parser: Headwater.Parser) -> Drop:
@@ -336,14 +338,11 @@ def _read_describe(parser: Headwater.Parser) -> Describe:
     if not parser.take("DESC"):
         parser.expect("DESCRIBE")
     kind = None
-    extended = False
     for word in ("TABLE", "VIEW", "STREAM"):
         if kind is None and parser.at(word) and parser.next_is_name(ahead=1):
             parser.take(word)
             kind = word
-    if parser.at("EXTENDED") and parser.next_is_name(ahead=1):
-        extended = parser.take("EXTENDED")
-    for word in ("DATABASE", "SCHEMA", "FUNCTION", "QUERY", "CATALOG", "HISTORY", "DETAIL", "FORMATTED"):
+    for word in ("EXTENDED", "DATABASE", "SCHEMA", "FUNCTION", "QUERY", "CATALOG", "HISTORY", "DETAIL", "FORMATTED"):
         if parser.at(word) and parser.followed:
             raise NotSupported("HW261", f"DESCRIBE {word} is not supported", span=parser.here)
     if parser.next_is_query():
@@ -351,7 +350,7 @@ def _read_describe(parser: Headwater.Parser) -> Describe:
         raise NotSupported("HW261", "DESCRIBE of a query is not supported", span=parser.here, hint=hint)
     name = parser.name("the name of a relation")
     parser.end()
-    return Describe(parser.source, parser.span, name, kind, extended)
+    return Describe(parser.source, parser.span, name, kind)
 
 
 def _read_explain(parser: Headwater.Parser) -> Explain:

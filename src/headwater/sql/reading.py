@@ -22,16 +22,57 @@ def split_statements(source: Source) -> list[list[Token]]:
     text = source.text
     if text.startswith("\ufeff"):  # the mark some editors put first; a space keeps all offsets
         text = " " + text[1:]
+    _check_unicode(source)
     with guard(source, Span(0, len(text))):
         tokens = Headwater().tokenize(text)
     statements: list[list[Token]] = [[]]
-    for token in tokens:
+    for number, token in enumerate(tokens):
         if token.token_type == TokenType.SEMICOLON:
             statements.append([])
         else:
             _check(token, source)
+            _check_number(tokens[max(0, number - 2) : number + 1], source)
             statements[-1].append(token)
     return [statement for statement in statements if statement]
+
+
+def _check_unicode(source: Source) -> None:
+    """Refuse half characters, as bytes that are no UTF-8 become on a command line."""
+    try:
+        source.text.encode()
+    except UnicodeEncodeError as error:
+        shown = source.text[: error.start] + "\ufffd" + source.text[error.start + 1 :].encode(errors="replace").decode()
+        raise UserError(
+            "HW001",
+            "the text is not valid Unicode",
+            span=Span(error.start, error.start + 1),
+            source=Source(shown, source.name),
+            hint="give it in UTF-8",
+        ) from None
+
+
+def _check_number(tokens: list[Token], source: Source) -> None:
+    """Refuse `1.5.5` and `a.5`: after a point that belongs to something, or before another one, is no number."""
+    *before, token = tokens
+    if token.token_type != TokenType.NUMBER or not before or before[-1].token_type != TokenType.DOT:
+        return
+    point = before[-1]
+    if point.end + 1 != token.start:
+        return
+    owned = len(before) > 1 and before[0].end + 1 == point.start
+    if "." in token.text or (owned and before[0].token_type != TokenType.L_PAREN and not _is_mark(before[0], source)):
+        raise UserError(
+            "HW001",
+            f"unexpected {source.text[point.start : token.end + 1][:40]!r}",
+            span=Span(point.start, token.end + 1),
+            source=source,
+            hint="a name that begins with a digit is written in backticks",
+        )
+
+
+def _is_mark(token: Token, source: Source) -> bool:
+    """Whether a token is an operator or a comma, behind which a number may begin with its point."""
+    return not re.match(r"[\w`'\")\]]", source.text[token.end])
 
 
 def _check(token: Token, source: Source) -> None:
@@ -46,6 +87,9 @@ def _check(token: Token, source: Source) -> None:
                     source=source,
                     hint="a name with other characters than letters, digits and _ is written in backticks",
                 )
+    elif token.token_type == TokenType.IDENTIFIER and not token.text:
+        span = Span(token.start, token.end + 1)
+        raise UserError("HW001", "a name cannot be empty", span=span, source=source, hint="write one in the backticks")
     elif token.token_type == TokenType.HEX_STRING and source.text[token.start] == "0":
         raise UserError(
             "HW001",

@@ -161,11 +161,10 @@ class Show(Statement):
 
 @dataclass(frozen=True)
 class Describe(Statement):
-    """DESCRIBE [TABLE | VIEW | STREAM] [EXTENDED] name."""
+    """DESCRIBE [TABLE | VIEW | STREAM] name."""
 
     name: Name
     kind: str | None = None  # "TABLE", "VIEW" or "STREAM" where it was written
-    extended: bool = False
 
 
 @dataclass(frozen=True)

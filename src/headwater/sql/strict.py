@@ -189,6 +189,11 @@ class StrictParser(SparkExpressions):
             raise ReadError("expected an alias", self.since(start))
         return alias
 
+    def _parse_hint(self) -> exp.Hint | None:
+        if self._match(TokenType.HINT):
+            raise NotSupported("HW201", "hints are not supported", span=_token_span(self._prev), hint="leave it out")
+        return None
+
     def _parse_into(self) -> exp.Into | None:
         return None  # SELECT ... INTO is not Spark's: the word is left over, and refused as such
 

@@ -62,6 +62,11 @@ class Relation:
         return fold(self.name)
 
     @property
+    def program_inputs(self) -> tuple[str, ...]:
+        """What a view reads."""
+        return self.program.inputs if self.program else ()
+
+    @property
     def key_fields(self) -> t.Schema:
         """The fields of the key, which are never NULL."""
         by_name = {f.name: f for f in self.fields}
@@ -111,11 +116,13 @@ class Catalog:
     """The relations of a warehouse, in the order of their creation.
 
     Inputs of a view are older than the view, so this order is also one in which changes can flow.
-    An instance is a snapshot: a change makes a new one, so that readers keep what they began with.
+    An instance is a snapshot: a change makes a new one, so that readers keep what they began with. Its version is
+    stored with it, so that a reader can tell whether the stores it reads are those that the catalogue describes.
     """
 
-    def __init__(self, relations: tuple[Relation, ...] = ()) -> None:
+    def __init__(self, relations: tuple[Relation, ...] = (), version: int = 0) -> None:
         self.relations = relations
+        self.version = version
         self._by_name = {one.folded: one for one in relations}
 
     def __iter__(self) -> Iterator[Relation]:
@@ -157,13 +164,14 @@ class Catalog:
         )
 
     def with_added(self, relation: Relation) -> Catalog:
-        return Catalog((*self.relations, relation))
+        return Catalog((*self.relations, relation), self.version + 1)
 
     def without(self, names: set[str]) -> Catalog:
-        return Catalog(tuple(one for one in self.relations if one.folded not in names))
+        return Catalog(tuple(one for one in self.relations if one.folded not in names), self.version + 1)
 
     def with_changed(self, relation: Relation) -> Catalog:
-        return Catalog(tuple(relation if one.folded == relation.folded else one for one in self.relations))
+        changed = tuple(relation if one.folded == relation.folded else one for one in self.relations)
+        return Catalog(changed, self.version + 1)
 
 
 def suspend(relation: Relation, reason: str, epoch: int) -> Relation:
@@ -182,11 +190,19 @@ def load(connection: duckdb.DuckDBPyConnection) -> Catalog:
         relation = _from_json(text, schemas)
         schemas[relation.name] = relation.fields
         relations.append(relation)
-    return Catalog(tuple(relations))
+    return Catalog(tuple(relations), stored_version(connection))
+
+
+def stored_version(connection: duckdb.DuckDBPyConnection) -> int:
+    """The version of the catalogue as of the connection's snapshot."""
+    [(version,)] = connection.execute("SELECT max(value::BIGINT) FROM hw.meta WHERE key = 'catalogue'").fetchall()
+    return int(version or 0)
 
 
 def save(connection: duckdb.DuckDBPyConnection, before: Catalog, after: Catalog) -> None:
     """Write the difference between two catalogues, inside the caller's transaction."""
+    connection.execute("DELETE FROM hw.meta WHERE key = 'catalogue'")
+    connection.execute("INSERT INTO hw.meta VALUES ('catalogue', ?)", [str(after.version)])
     old = {one.folded: one for one in before}
     new = {one.folded: one for one in after}
     for folded in old.keys() - new.keys():

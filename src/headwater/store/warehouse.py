@@ -9,10 +9,13 @@ warehouse/
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import os
+import re
 import threading
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -49,19 +52,24 @@ class Warehouse:
     def __init__(self, path: str | Path) -> None:
         self.folder = None if str(path) == MEMORY else Path(path)
         self._lock: int | None = None
+        self._owner = os.getpid()
         self._readers: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
         self._guard = threading.Lock()
+        self._cautious = 0
         try:
             if self.folder is not None:
                 _prepare_folder(self.folder)
                 self._lock = _take_lock(self.folder)
             self.connection = self._open()
+            _open_warehouses.add(self)
         except BaseException:
             self.close()
             raise
 
     def _open(self) -> duckdb.DuckDBPyConnection:
         file = MEMORY if self.folder is None else str(self.folder / DATABASE)
+        if self.folder is not None:
+            _check_log(self.folder)
         try:
             connection = duckdb.connect(file)
             self._prepare(connection)
@@ -69,6 +77,13 @@ class Warehouse:
             reason = _first_line(error)
             if "Permission denied" in reason:
                 raise UserError("HW405", f"{file} cannot be written: {reason}", hint="check its permissions") from error
+            if "Could not set lock" in reason:
+                hint = "wait until it is closed there; a program that reads the file with DuckDB itself holds it, too"
+                raise UserError("HW402", f"{file} is open in another process: {reason}", hint=hint) from error
+            if "Could not write" in reason or "No space" in reason:
+                raise UserError(
+                    "HW406", f"{file} could not be written: {reason}", hint="make room on the disk"
+                ) from error
             raise UserError("HW404", f"the warehouse file {file} cannot be opened: {reason}", hint=DAMAGED) from error
         return connection
 
@@ -103,12 +118,40 @@ class Warehouse:
                 hint="open it with the version of Headwater that wrote it, or a newer one",
             )
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process opened it, not one that this was forked from."""
+        return self._owner == os.getpid()
+
     def reader(self) -> duckdb.DuckDBPyConnection:
         """A connection of its own, which sees the last committed epoch. Whoever asks for it closes it."""
         with self._guard:
-            reader = self.connection.cursor()
+            try:
+                reader = self.connection.cursor()
+            except duckdb.ConnectionException:
+                raise closed() from None
             self._readers.add(reader)
         return reader
+
+    @contextlib.contextmanager
+    def cautious_planning(self) -> Iterator[None]:
+        """Let DuckDB plan without the step over which it trips at times.
+
+        Where statistics tell it that a comparison is never true, DuckDB 2.0 replaces it, and fails if the other operand
+        is a CASE that it could fold at the same time. The setting is one for all connections, so users are counted.
+        """
+        with self._guard:
+            self._cautious += 1
+            if self._cautious == 1:
+                self.connection.cursor().execute("SET GLOBAL disabled_optimizers = 'statistics_propagation'")
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._cautious -= 1
+                if self._cautious == 0:
+                    with contextlib.suppress(duckdb.Error):
+                        self.connection.cursor().execute("RESET GLOBAL disabled_optimizers")
 
     def reopen(self) -> None:
         """Start again from the file: after an error that DuckDB does not survive, such as a full disk.
@@ -118,27 +161,83 @@ class Warehouse:
         if self.folder is None:
             return
         if self._lock is None:
-            raise UserError("HW408", "the warehouse is closed", hint="connect again")
+            raise closed()
         with self._guard:
-            for one in (*self._readers, self.connection):
+            self._close_connections()
+            self.connection = self._open()
+
+    def _close_connections(self) -> None:
+        """Also those of readers: while one is open, DuckDB holds the file."""
+        for one in (*self._readers, getattr(self, "connection", None)):
+            if one is not None:
                 with contextlib.suppress(duckdb.Error):
                     one.interrupt()
                     one.close()
-            self._readers.clear()
-            self.connection = self._open()
+        self._readers.clear()
 
     def close(self) -> None:
-        """Close the file and give up the lock."""
-        connection = getattr(self, "connection", None)
-        if connection is not None:
-            with contextlib.suppress(duckdb.Error):
-                connection.close()
+        """Close the file and give up the lock; in a process that was forked off, do neither."""
+        if not self.is_ours:
+            return
+        with self._guard:
+            self._close_connections()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
 
+#: How DuckDB 2.0 begins a log: fields 100 to 103 (what it is, version, the file it belongs to, checkpoint), end.
+_VARINT = b"[\x80-\xff]*[\x00-\x7f]"
+_LOG = re.compile(
+    b"\x64\x00" + _VARINT + b"\x65\x00" + _VARINT + b"\x66\x00\x10(?:" + _VARINT + b"){16}\x67\x00" + _VARINT
+    + b"\xff\xff",
+    re.DOTALL,
+)  # fmt: skip
+_LONGEST_LOG_HEADER = 64
+
+
+def _check_log(folder: Path) -> None:
+    """Refuse a log that DuckDB would leave aside without a word, with all that was committed to it.
+
+    A log that is shorter than its own beginning was never written to: the process was killed when it made it.
+    """
+    file, log = folder / DATABASE, folder / f"{DATABASE}.wal"
+    try:
+        with log.open("rb") as stream:
+            head = stream.read(_LONGEST_LOG_HEADER)
+    except OSError:
+        return
+    if len(head) == _LONGEST_LOG_HEADER and not (file.exists() and _LOG.match(head)):
+        reason = "its beginning is damaged" if file.exists() else f"{file.name} is missing beside it"
+        raise UserError("HW404", f"the warehouse's log {log} cannot be used: {reason}", hint=DAMAGED)
+
+
+def closed() -> UserError:
+    return UserError("HW408", "the warehouse is closed", hint="connect again")
+
+
+def _leave_to_parent() -> None:
+    """After a fork, in the child: the warehouses are the parent's, and must not be closed here.
+
+    DuckDB would write its log into the file and remove it, which the parent goes on writing to. So the connections are
+    given a reference that nobody gives up.
+    """
+    for warehouse in _open_warehouses:
+        for one in (*warehouse._readers, warehouse.connection):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+
+
+_open_warehouses: weakref.WeakSet[Warehouse] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 def _prepare_folder(folder: Path) -> None:
+    try:
+        os.fspath(folder).encode()
+    except UnicodeEncodeError:
+        raise UserError(
+            "HW405", f"the folder's name {os.fspath(folder)!r} is not valid Unicode", hint="rename it"
+        ) from None
     try:
         if folder.exists() and not folder.is_dir():
             raise UserError("HW401", f"{folder} is a file, not a warehouse folder", hint="give the path of a folder")

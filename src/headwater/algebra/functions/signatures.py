@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 
 from headwater import types as t
@@ -108,19 +107,6 @@ def first_of(*resolvers: Resolver) -> Resolver:
             except ValueError as error:
                 reasons.append(str(error))
         raise ValueError("; or ".join(dict.fromkeys(reasons)))
-
-    return resolve
-
-
-def same_type(check: Callable[[t.Type], bool], what: str, least: int = 1, most: int = 1) -> Resolver:
-    """All arguments meet at one type, which is also the result's."""
-
-    def resolve(args: tuple[Scalar, ...]) -> Signature:
-        count_args(args, least, most)
-        kind = common(args)
-        if not check(kind):
-            raise ValueError(f"takes {what}, not ({describe(args)})")
-        return Signature((kind,) * len(args), kind)
 
     return resolve
 
