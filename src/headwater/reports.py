@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import sqlglot
 
+from headwater.algebra.functions import may_raise
+from headwater.algebra.nodes import scalars
 from headwater.emit.duckdb import Emitter
 from headwater.emit.maintain import map_statements, step_statement
 from headwater.errors import NotSupported, UserError
@@ -110,10 +112,10 @@ def explain_relation(db: Database, relation: Relation) -> Explanation:
             "HW104", f"{relation.name} is a {relation.kind.value}: only views have programs", hint="name a view"
         )
     notes = (f"suspended after epoch {relation.stopped}: {relation.suspended}",) if relation.suspended else ()
-    return explain_program(db, relation.program, notes)
+    return explain_program(db, relation.program, notes, relation.strict)
 
 
-def explain_program(db: Database, program: Program, notes: tuple[str, ...] = ()) -> Explanation:
+def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (), strict: bool = False) -> Explanation:
     """A program with what the catalogue and the emitter know of it."""
     catalog = db.engine.catalog
     own = frozenset(one.name for one in program.maps if one.present is not None)
@@ -135,6 +137,12 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = ())
         assert relation is not None
         kept = catalog.keeps(relation) or name in program.stored_reads
         inputs.append(InputNote(relation.name, relation.kind.value, kept))
+    if not strict and any(may_raise(scalar) for one in program.query.walk() for scalar in scalars(one)):
+        notes = (
+            *notes,
+            f"where a value cannot be computed step by step, {program.view} is evaluated anew from its inputs, "
+            "and suspended if that fails too",
+        )
     if any(program.recomputes(one.name) for one in program.maps):
         notes = (
             *notes,

@@ -365,10 +365,10 @@ def explain_statement(db: Database, statement: s.Explain) -> Explanation:
     if isinstance(statement.target, s.Name):
         return reports.explain_relation(db, _find(db, statement.target))
     refuse_unsupported_options(statement)
-    strategy, _ = _options(statement.options)
+    strategy, strict = _options(statement.options)
     if statement.name:
         _new_name(db, statement.name, if_not_exists=False)
     node = _lower(db, statement.target, statement, statement.columns)
     name = "#query" if db.engine.catalog.find("query") else "query"
     name = statement.name.text if statement.name else name
-    return reports.explain_program(db, compile_view(name, node, strategy))
+    return reports.explain_program(db, compile_view(name, node, strategy), strict=strict)

@@ -313,6 +313,22 @@ class Present(Node):
         return (self.input,)
 
 
+def scalars(node: Node) -> tuple[Scalar, ...]:
+    """The scalars of a node itself, not of those below it."""
+    match node:
+        case Filter(predicate=predicate):
+            return (predicate,)
+        case Project(columns=columns):
+            return tuple(scalar for _, scalar in columns)
+        case Join(condition=condition):
+            return (condition,)
+        case Sum(keys=keys, terms=terms):
+            return tuple(scalar for _, scalar in (*keys, *terms))
+        case Present(outputs=outputs, having=having):
+            return (*(scalar for _, scalar in outputs), having)
+    return ()
+
+
 def rebuild(node: Node, children: tuple[Node, ...]) -> Node:
     """The node over other children; the same object when they are the same."""
     if all(new is old for new, old in zip(children, node.children, strict=True)):

@@ -64,6 +64,10 @@ _KNOWN = (
 )
 
 
+#: What DuckDB calls types inside.
+_TYPE_NAMES = {"INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT", "VARCHAR": "STRING"}
+
+
 def explain_runtime_error(message: str) -> tuple[str, str]:
     """Our code and one sentence for the text of an exception that DuckDB raised while computing a scalar.
 
@@ -77,5 +81,6 @@ def explain_runtime_error(message: str) -> tuple[str, str]:
     for pattern, code, template in _KNOWN:
         found = pattern.search(message)
         if found:
-            return code, template.format(*found.groups())
+            names = [_TYPE_NAMES.get(text, text) for text in found.groups()]
+            return code, template.format(*names)
     return INVALID_VALUE, message.strip().split("\n")[0]

@@ -105,7 +105,7 @@ def size(operation: Operation) -> int:
 
 def check_target(catalog: Catalog, name: str, operation: str, needs_key: bool = False) -> Relation:
     """The relation an operation may change, or a clear error."""
-    relation = catalog.find(name)
+    relation = catalog.find(name) if isinstance(name, str) else None
     if relation is None:
         raise UserError("HW102", f"there is no stream or table named {name!r}", hint="SHOW RELATIONS lists what exists")
     if relation.kind is Kind.VIEW:
@@ -292,7 +292,7 @@ class Resolver:
             raise UserError(
                 "HW305",
                 f"{relation.name} would have two rows with key {_show(relation.key, found)}",
-                hint=f"{_NOTHING_DONE}; use upsert to replace rows",
+                hint=f"{_NOTHING_DONE}; to replace rows, use upsert of the Python API or delete them first",
             )
 
     def _check_keys_there(self, relation: Relation, source: str) -> None:

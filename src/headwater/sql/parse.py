@@ -99,6 +99,8 @@ def parse(text: str, name: str = "<sql>") -> list[Statement]:
     Raises:
         HeadwaterError: and nothing else.
     """
+    if not isinstance(text, str):
+        raise UserError("HW001", f"SQL is a str, not {type(text).__name__}", hint="give the statement's text")
     source = Source(text, name)
     out: list[Statement] = []
     for tokens in split_statements(source):
