@@ -39,7 +39,7 @@ from headwater.sql.names import fold
 from headwater.sql.options import refuse_unsupported_options
 from headwater.sql.place import Place
 from headwater.sql.scope import RelationInfo
-from headwater.store.catalog import Kind, Relation
+from headwater.store.catalog import Kind, Relation, Source
 
 if TYPE_CHECKING:
     from headwater.database import Database
@@ -105,14 +105,17 @@ def _create_base(db: Database, statement: s.CreateTable | s.CreateStream) -> Res
     kind = Kind.TABLE if isinstance(statement, s.CreateTable) else Kind.STREAM
     word = f"CREATE {kind.value.upper()}"
     retain: int | str | None = None
+    source: Source | None = None
     key: tuple[str, ...] = ()
     static = False
     if isinstance(statement, s.CreateStream):
         refuse_unsupported_options(statement)
         for option in statement.options:
-            if option.name == "RETAIN":
-                assert isinstance(option.value, int | str)
-                retain = option.value
+            match option.value:
+                case int() | str() as length if option.name == "RETAIN":
+                    retain = length
+                case s.Feed(format=form, location=location, options=settings):
+                    source = Source(form, location, settings)
     else:
         key, static = statement.primary_key, statement.static
     with db.engine.lock:
@@ -126,6 +129,7 @@ def _create_base(db: Database, statement: s.CreateTable | s.CreateStream) -> Res
             key=key,
             static=static,
             retain=retain,
+            source=source,
             begins=epoch,
             sql=statement.text,
             created=epoch,

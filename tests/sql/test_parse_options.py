@@ -210,7 +210,6 @@ def test_options_carried_out_today(statement: str):
         ("CREATE STREAM s (a INT) TIMESTAMP BY a", "TIMESTAMP BY a", "TIMESTAMP BY is not supported yet"),
         ("CREATE STREAM s (a INT) PARTITION LENGTH 60", "PARTITION LENGTH 60", "PARTITION LENGTH is not supported yet"),
         ("CREATE STREAM s (a INT) LATENESS 1 DAY", "LATENESS 1 DAY", "LATENESS is not supported yet"),
-        ("CREATE STREAM s (a INT) FROM rate 5", "FROM rate 5", "FROM rate is not supported yet"),
         ("CREATE STREAMED VIEW v AS SELECT 1", "STREAMED", "CREATE STREAMED VIEW is not supported yet"),
         ("CREATE COMPLETE VIEW v AS SELECT 1", "COMPLETE", "CREATE COMPLETE VIEW is not supported yet"),
         ("CREATE VIEW v REFRESH ON QUERY AS SELECT 1", "REFRESH ON QUERY", "REFRESH ON QUERY is not supported yet"),

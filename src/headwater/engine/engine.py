@@ -7,7 +7,7 @@ import datetime as dt
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import duckdb
 import pyarrow as pa
@@ -58,6 +58,21 @@ class Epoch:
     clock: dt.datetime
     changes: Mapping[str, int]
     suspended: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What an epoch says of the pipeline that brought it; committed with it.
+
+    Attributes:
+        pipeline: which one.
+        batch: the number of the pipeline's batch that the epoch is.
+        rejects: how many records of each stream could not be read.
+    """
+
+    pipeline: str
+    batch: int
+    rejects: Mapping[str, int] = field(default_factory=dict)
 
 
 class Engine:
@@ -165,7 +180,13 @@ class Engine:
 
     # -- epochs ------------------------------------------------------------------------------------------------------
 
-    def run(self, operations: Sequence[Operation], catalog: Catalog | None = None, rebuild: str | None = None) -> Epoch:
+    def run(
+        self,
+        operations: Sequence[Operation],
+        catalog: Catalog | None = None,
+        rebuild: str | None = None,
+        mark: Mark | None = None,
+    ) -> Epoch:
         """Apply operations as one epoch. Views that cannot take it are suspended, and it is run without them.
 
         A view that fails gets two more chances. First everything is run in its careful form: perhaps the view was asked
@@ -176,6 +197,7 @@ class Engine:
             operations: in order.
             catalog: the catalogue from this epoch on, if it changes with it.
             rebuild: a view to evaluate anew; if that fails the epoch fails.
+            mark: what to note of the pipeline that brings the operations.
         """
         suspended: dict[str, str] = {}
         anew = {rebuild} if rebuild is not None else set()
@@ -184,7 +206,7 @@ class Engine:
             after = catalog or self.catalog
             try:
                 with self.warehouse.cautious_planning() if net else contextlib.nullcontext():
-                    return self._attempt(operations, after, anew, suspended, net)
+                    return self._attempt(operations, after, anew, suspended, net, mark)
             except NotPlanned:
                 if net:
                     raise
@@ -215,6 +237,7 @@ class Engine:
         anew: Set[str],
         suspended: Mapping[str, str],
         net: bool,
+        mark: Mark | None,
     ) -> Epoch:
         number, clock = self.epoch + 1, self.clock()
         for view, reason in suspended.items():
@@ -235,10 +258,24 @@ class Engine:
                 self.change_catalog(after)
                 changes = sum(resolver.counts.values())
                 self.connection.execute("INSERT INTO hw.epochs VALUES (?, ?, ?)", [number, clock, changes])
+                if mark is not None:
+                    self._note(mark, number)
         self.epoch = number
         self.adopt(after)
         self._tell(number, observed)
         return Epoch(number, clock, resolver.counts, dict(suspended))
+
+    def _note(self, mark: Mark, number: int) -> None:
+        self.connection.execute("DELETE FROM hw.progress WHERE pipeline = ?", [mark.pipeline])
+        self.connection.execute("INSERT INTO hw.progress VALUES (?, ?)", [mark.pipeline, mark.batch])
+        for stream, records in mark.rejects.items():
+            self.connection.execute("INSERT INTO hw.rejects VALUES (?, ?, ?)", [stream, number, records])
+
+    def last_batch(self, pipeline: str) -> int | None:
+        """The number of a pipeline's last batch that is committed."""
+        query = "SELECT max(batch) FROM hw.progress WHERE pipeline = ?"
+        found = self.connection.execute(query, [pipeline]).fetchone()
+        return found[0] if found else None
 
     def flow(
         self,

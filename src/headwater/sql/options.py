@@ -243,7 +243,7 @@ def refuse_unsupported_options(statement: Statement) -> None:
 
 def _is_supported(option: Option) -> bool:
     match option.name:
-        case "RETAIN" | "STRICT":
+        case "RETAIN" | "STRICT" | "FROM":
             return True
         case "REFRESH":
             return option.value == "EVERY EPOCH"
@@ -275,7 +275,6 @@ _INSTEAD = {
     "TIMESTAMP BY": "leave it out and keep the time as an ordinary column",
     "PARTITION LENGTH": "leave it out",
     "LATENESS": "leave it out: a late row is a row like any other",
-    "FROM": "leave it out, and put rows in with INSERT, COPY or the Python API",
     "REFRESH": "leave it out: every view is fresh after every epoch",
     "STREAMED": "write CREATE VIEW",
     "COMPLETE": "write CREATE VIEW",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 
 import duckdb
@@ -27,6 +27,18 @@ RETAIN_ALL = "ALL"
 
 
 @dataclass(frozen=True)
+class Source:
+    """Where the rows of a stream come from: FROM format 'location' (options)."""
+
+    format: str
+    location: str
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.format} {self.location}"
+
+
+@dataclass(frozen=True)
 class Relation:
     """One stream, table or view.
 
@@ -34,6 +46,7 @@ class Relation:
         key: primary key of a table; empty for a bag of rows.
         static: a table that does not change once a view uses it.
         retain: for how many microseconds a stream's rows stay for new views to start from, `ALL`, or None.
+        source: where the rows of a stream come from; None if only statements and the API put rows in.
         begins: the epoch after which all rows of a stream are stored; older ones are gone or were never kept.
         sql: the statement that made it.
         created: the epoch after which it was made.
@@ -49,6 +62,7 @@ class Relation:
     key: tuple[str, ...] = ()
     static: bool = False
     retain: int | str | None = None
+    source: Source | None = None
     begins: int = 0
     sql: str = ""
     created: int = 0
@@ -81,6 +95,7 @@ class Relation:
                 "key": list(self.key),
                 "static": self.static,
                 "retain": self.retain,
+                "source": asdict(self.source) if self.source else None,
                 "begins": self.begins,
                 "sql": self.sql,
                 "created": self.created,
@@ -96,11 +111,14 @@ def _from_json(text: str, schemas: Mapping[str, t.Schema]) -> Relation:
     data = json.loads(text)
     fields = tuple(t.Field(name, read_type(of), nullable) for name, of, nullable in data["fields"])
     program = program_from_dict(data["program"], schemas) if data["program"] else None
+    source = Source(**data["source"]) if data["source"] else None
     rest = {
         key: data[key]
         for key in ("name", "static", "retain", "begins", "sql", "created", "strict", "suspended", "stopped")
     }
-    return Relation(kind=Kind(data["kind"]), fields=fields, key=tuple(data["key"]), program=program, **rest)
+    return Relation(
+        kind=Kind(data["kind"]), fields=fields, key=tuple(data["key"]), source=source, program=program, **rest
+    )
 
 
 SCHEMA = (
@@ -109,6 +127,8 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS hw.meta (key VARCHAR, value VARCHAR)",
     "CREATE TABLE IF NOT EXISTS hw.relations (id BIGINT, folded VARCHAR, definition VARCHAR)",
     "CREATE TABLE IF NOT EXISTS hw.epochs (number BIGINT, clock TIMESTAMP, changes BIGINT)",
+    "CREATE TABLE IF NOT EXISTS hw.progress (pipeline VARCHAR, batch BIGINT)",
+    "CREATE TABLE IF NOT EXISTS hw.rejects (stream VARCHAR, epoch BIGINT, records BIGINT)",
 )
 
 
