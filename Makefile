@@ -8,7 +8,7 @@ SECONDS ?= 60
 SEED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench fuzz clean
+.PHONY: help demo story test lint format bench fuzz clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -18,7 +18,7 @@ $(VENV)/installed: pyproject.toml
 	  || { echo "Headwater needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3.11 ..."; exit 1; }
 	@echo "installing into $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
 	@touch $@
 
 $(VENV)/installed-dev: pyproject.toml $(VENV)/installed
@@ -26,7 +26,10 @@ $(VENV)/installed-dev: pyproject.toml $(VENV)/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/installed ## Run a small story in SQL and compare every view with its recomputation
+demo: $(VENV)/installed ## Run a pipeline on a local Spark and compare every view with Spark's own answer
+	@$(BIN)/headwater demo
+
+story: $(VENV)/installed ## Run a small story in SQL, without Spark, and see what changes in each view
 	@$(BIN)/python examples/shop/demo.py
 
 test: $(VENV)/installed-dev ## Run all tests

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.java import why_no_spark
+from headwater.spark.java import why_no_spark
+from headwater.spark.session import start_session
 
 
 def pytest_configure() -> None:
@@ -28,24 +29,13 @@ def update(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A local Spark in ANSI mode and UTC, started once; its answers are the ones Headwater has to give."""
     reason = why_no_spark()
     if reason:
         pytest.skip(reason)
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[1]")
-        .appName("headwater-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.ansi.enabled", "true")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.log.level", "OFF")
-        .getOrCreate()
+    session = start_session(
+        tmp_path_factory.mktemp("spark"), {"spark.master": "local[1]", "spark.driver.bindAddress": "127.0.0.1"}
     )
     yield session
     session.stop()

@@ -24,6 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "engine": {"errors", "types", "algebra", "sql", "delta", "plan", "emit", "store"},
     "serve": {"errors", "version", "results", "types", "algebra", "sql", "delta", "plan", "emit", "store", "engine"},
 }
+LAYERS["spark"] = set(LAYERS)
 #: The public face: above everything but the command line.
 FACE = {"database", "statements", "reports", "project", "__init__"}
 LAYERS |= {name: set(LAYERS) | FACE for name in FACE}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from headwater.database import Database, EpochBuilder
+from headwater.database import PLACEMENTS, Database, EpochBuilder
 from headwater.engine.engine import Clock, Epoch, wall_clock
 from headwater.errors import HeadwaterError, InternalError, NotSupported, Source, Span, UserError
 from headwater.plan.explain import Explanation
@@ -52,20 +52,23 @@ def connect(
 
     Args:
         path: a folder, or `:memory:`.
-        placement: where programs run; only `inline`, in this process, exists so far.
+        placement: where changes come from and programs run: `inline`, through this API and in this process, or
+            `driver`, the same with a pipeline on Spark beside it.
         clock: gives each epoch its time; the wall clock by default.
 
     Returns:
         The warehouse; or, while another process has it open, a connection to that process with the same methods.
     """
-    if placement != "inline":
+    if placement not in PLACEMENTS:
         raise NotSupported(
-            "HW290", f"placement {placement!r} is not supported yet", hint="leave it out, or use placement='inline'"
+            "HW290",
+            f"placement {placement!r} is not supported yet",
+            hint="leave it out, or use " + " or ".join(f"placement={one!r}" for one in PLACEMENTS),
         )
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return Database(path, clock=clock or wall_clock)
+            return Database(path, clock=clock or wall_clock, placement=placement)
         except WarehouseInUse as busy:
             try:
                 return RemoteDatabase(busy.folder)

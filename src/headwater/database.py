@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -44,7 +44,14 @@ from headwater.statements import carry_out, explain_statement
 from headwater.store.catalog import Catalog, Kind, Relation
 from headwater.store.warehouse import Warehouse, closed
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from headwater.spark.tables import Tables
+
 T = TypeVar("T")
+#: Where changes come from and programs run; all do the latter in this process so far.
+PLACEMENTS = ("inline", "driver")
 
 
 class EpochBuilder:
@@ -95,8 +102,10 @@ class Database:
     Safe to use from many threads: writers queue up and small inserts share epochs; readers never wait for writers.
     """
 
-    def __init__(self, path: str | Path = ":memory:", *, clock: Clock = wall_clock) -> None:
-        parts = contextlib.ExitStack()
+    def __init__(self, path: str | Path = ":memory:", *, clock: Clock = wall_clock, placement: str = "inline") -> None:
+        self.placement = placement
+        self._parts = parts = contextlib.ExitStack()
+        self._tables: Tables | None = None
         # Runs at `close`, or when the interpreter ends without one: threads must not outlive the connection.
         self._shut = weakref.finalize(self, _close, parts, os.getpid())
         try:
@@ -203,7 +212,7 @@ class Database:
         requests, rows = self.writer.waiting
         return {
             "warehouse": str(self.warehouse.folder or ":memory:"),
-            "placement": "inline",
+            "placement": self.placement,
             "epoch": self.engine.epoch,
             "relations": self._consistently(lambda: [relation_facts(self, one) for one in self.engine.catalog]),
             "queue": {"requests": requests, "rows": rows},
@@ -220,6 +229,16 @@ class Database:
         except Disturbed:
             with self.engine.lock:
                 return look()
+
+    def spark_table(self, relation: str) -> DataFrame:
+        """A relation's rows as of the last committed epoch, as a Spark DataFrame; it is valid until `close`."""
+        from headwater.spark.tables import Tables
+
+        self._check_open()
+        if self._tables is None:
+            self._tables = Tables(self)
+            self._parts.callback(self._tables.close)
+        return self._tables.frame(self, relation)
 
     def algebra(self, view: str) -> Node:
         """A view's query as a tree."""

@@ -17,7 +17,7 @@ from headwater.errors import NotSupported, UserError
 from headwater.plan.explain import EmittedSQL, Explanation, InputNote
 from headwater.plan.program import Add, Program
 from headwater.results import Result, count_of
-from headwater.serve.query import count_rows, epochs
+from headwater.serve.query import count_rejects, count_rows, epochs
 from headwater.store.catalog import Kind, Relation
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
     facts["rows"] = (
         count_rows(db.warehouse, relation, db.engine.catalog.grouped) if db.engine.catalog.keeps(relation) else None
     )
+    if relation.source is not None:
+        facts["source"] = str(relation.source)
+        facts["rejects"] = count_rejects(db.warehouse, relation)
     if relation.program is not None:
         facts["strategy"] = relation.program.strategy
         facts["state"] = "suspended" if relation.suspended else "current"

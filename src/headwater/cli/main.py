@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from headwater.cli import check, explain, sql, status
+from headwater.cli import check, demo, explain, init, run, sql, status
 from headwater.cli.background import is_idle
 from headwater.cli.render import UNWRITABLE, writing
 from headwater.cli.report import debugging, report
@@ -33,6 +33,9 @@ examples:
   headwater sql shop -c "SELECT * FROM revenue" --format json
   headwater explain revenue             how a view is kept fresh
   headwater status                      what is in the warehouse
+  headwater demo                        watch a pipeline on a local Spark, for about a minute
+  headwater init shop                   make a small project that runs at once
+  headwater run                         follow the project's sources and keep its views fresh
   headwater check                       compile a project's files without running them
 
 exit codes: 0 done, 1 your mistake or not supported, 2 wrong usage, 3 a bug of Headwater, 130 Ctrl-C
@@ -58,7 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"headwater {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for module in (sql, explain, status, check):
+    for module in (demo, init, run, sql, explain, status, check):
         module.add_parser(commands, common)
     return parser
 
@@ -133,5 +136,14 @@ def _silence() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def entry() -> None:
+    """The command as a process: ends without Python's own clearing up, which has nothing left to do but complain."""
+    code = main()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

@@ -98,3 +98,16 @@ def epochs(warehouse: Warehouse) -> pa.Table:
         raise translate(error) from error
     finally:
         reader.close()
+
+
+def count_rejects(warehouse: Warehouse, stream: Relation) -> int:
+    """How many records of a stream's source could not be read, since the stream was made."""
+    query = "SELECT coalesce(sum(records), 0)::BIGINT FROM hw.rejects WHERE stream = ? AND epoch > ?"
+    reader = warehouse.reader()
+    try:
+        found = reader.execute(query, [stream.name, stream.created]).fetchone()
+    except duckdb.Error as error:
+        raise translate(error) from error
+    finally:
+        reader.close()
+    return int(found[0]) if found else 0

@@ -1,0 +1,163 @@
+"""A micro-batch: the rows of all sources in one table, and back."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, lit, struct
+
+from headwater import types as t
+from headwater.engine.arrow_types import to_storage
+from headwater.engine.file_streams import SomeRows
+from headwater.engine.files_csv import parse_options
+from headwater.engine.ingest import rows_to_arrow
+from headwater.engine.ingest_text import from_json, from_text
+from headwater.engine.ingest_values import RefusedError
+from headwater.spark.sources import PLACE, RECORD
+from headwater.spark.types import quoted, spark_schema
+from headwater.store.catalog import Relation
+
+STREAM = "#stream"
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A record that is no row of its stream."""
+
+    record: str
+    reason: str
+    place: str | None = None
+
+
+@dataclass
+class Arrived:
+    """What a micro-batch brought to a stream."""
+
+    stream: Relation
+    rows: pa.Table
+    rejects: list[Reject] = field(default_factory=list)
+
+
+def unite(frames: Sequence[tuple[Relation, DataFrame]]) -> DataFrame:
+    """All sources as one: which stream (by position), one struct for each stream's columns, `#record`, `#place`.
+
+    One DataFrame, because a query is what Spark runs as one job, and a job costs the same whatever it does.
+    """
+    whole: DataFrame | None = None
+    for position, (stream, frame) in enumerate(frames):
+        columns = [lit(position).cast("int").alias(STREAM)]
+        for other, (relation, _) in enumerate(frames):
+            if other == position:
+                names = [col(quoted(f.name)) for f in stream.fields]
+                columns.append(struct(*names).alias(f"c{other}"))
+            else:
+                columns.append(lit(None).cast(spark_schema(relation.fields)).alias(f"c{other}"))
+        part = frame.select(*columns, col(quoted(RECORD)), col(quoted(PLACE)))
+        whole = part if whole is None else whole.unionAll(part)
+    assert whole is not None
+    return whole
+
+
+def take_apart(table: pa.Table, streams: Sequence[Relation]) -> list[Arrived]:
+    """The rows of each stream, and what must be rejected, out of a united batch."""
+    out: list[Arrived] = []
+    for position, stream in enumerate(streams):
+        mine = table.filter(pc.equal(table.column(STREAM), position)) if len(streams) > 1 else table
+        if mine.num_rows:
+            out.append(_arrived(mine, f"c{position}", stream))
+    return out
+
+
+def _arrived(table: pa.Table, column: str, stream: Relation) -> Arrived:
+    broken = pc.is_valid(table.column(RECORD))
+    rejects = []
+    if pc.any(broken).as_py():
+        for one in table.filter(broken).select([RECORD, PLACE]).to_pylist():
+            rejects.append(Reject(one[RECORD], explain_record(one[RECORD], stream), one[PLACE]))
+        table = table.filter(pc.invert(broken))
+    whole = table.column(column).combine_chunks()
+    arrays = whole.flatten() if isinstance(whole, pa.StructArray) else []
+    rows = pa.table([_without_zone(one) for one in arrays], names=[f.name for f in stream.fields])
+    for f in stream.fields:
+        if not f.nullable and rows.column(f.name).null_count:
+            missing = pc.is_null(rows.column(f.name))
+            for row in rows.filter(missing).to_pylist():
+                text = json.dumps(row, default=str, ensure_ascii=False)
+                rejects.append(Reject(text, f"{stream.name}.{f.name} cannot be NULL"))
+            rows = rows.filter(pc.invert(missing))
+    fitted = rows_to_arrow(rows, stream.fields, relation=stream.name)
+    return Arrived(stream, to_storage(fitted, stream.fields), rejects)
+
+
+def _without_zone(array: pa.Array) -> pa.Array:
+    """Spark's timestamps are in UTC; ours have no zone."""
+    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+        return array.cast(pa.timestamp("us"))
+    return array
+
+
+def explain_record(record: str, stream: Relation) -> str:
+    """Why a text is no row of a stream."""
+    assert stream.source is not None
+    try:
+        if stream.source.format == "csv":
+            _read_csv(record, stream)
+        else:
+            _read_json(record, stream)
+    except RefusedError as refused:
+        return refused.reason
+    columns = ", ".join(f"{f.name} {f.type}" for f in stream.fields)
+    return f"Spark does not read it as {columns}"
+
+
+def _read_json(record: str, stream: Relation) -> None:
+    try:
+        value = json.loads(record, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError("", f"it is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise RefusedError("", "it is no JSON object")
+    for f in stream.fields:
+        if value.get(f.name) is not None:
+            _convert(f, value[f.name], from_json(f.type))
+
+
+def _read_csv(record: str, stream: Relation) -> None:
+    assert stream.source is not None
+    options = parse_options(stream.source.options, SomeRows(stream.fields, stream.fields, stream.name))
+    quote = options.quote or None
+    [cells] = csv.reader([record], delimiter=options.delimiter, quotechar=quote, escapechar=options.escape or None)
+    if len(cells) != len(stream.fields):
+        raise RefusedError("", f"it has {len(cells)} fields, not {len(stream.fields)}")
+    for f, cell in zip(stream.fields, cells, strict=True):
+        if cell != options.null:
+            _convert(f, cell, from_text(f.type))
+
+
+def _convert(f: t.Field, value: Any, convert: Callable[[Any], object]) -> None:
+    try:
+        convert(value)
+    except RefusedError as refused:
+        raise RefusedError("", f"{f.name} {f.type}: {refused.reason}") from None
+
+
+def write_rejects(folder: Path, batch: int, arrived: Arrived) -> Path:
+    """Keep rejected records, one JSON object a line; a batch that comes again writes the same file again."""
+    target = folder / arrived.stream.name / f"batch-{batch:09d}.jsonl"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        for one in arrived.rejects:
+            line = {"reason": one.reason, "record": one.record, "place": one.place}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    partial.replace(target)
+    return target

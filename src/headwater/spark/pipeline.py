@@ -1,0 +1,192 @@
+"""The pipeline: all sources in one streaming query, whose micro-batches are epochs.
+
+Exactly once. Spark notes in its checkpoint which part of the sources a micro-batch is before it hands it over, and that
+it is done afterwards; a batch that was under way is handed over again with the same number. Headwater commits that
+number with the epoch. So a batch that comes again is either not committed, and is applied, or is, and is skipped.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headwater.engine.engine import Mark
+from headwater.engine.operations import InsertRows
+from headwater.errors import UserError
+from headwater.spark.batches import Arrived, take_apart, unite, write_rejects
+from headwater.spark.failures import unreadable
+from headwater.spark.session import LOG, start_session
+from headwater.spark.sources import check_new_files, open_source
+from headwater.store.catalog import Relation
+
+if TYPE_CHECKING:
+    from headwater.database import Database
+
+PIPELINE = "main"
+CHECKPOINT, REJECTS, SPARK = "spark/checkpoint", "rejects", "spark"
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What an epoch of the pipeline did.
+
+    Attributes:
+        batch: Spark's number of the micro-batch.
+        epoch: its epoch; None if it had been committed before and was skipped.
+        rows: by stream.
+        rejects: by stream.
+        seconds: until it was committed, from the moment Spark handed it over.
+        suspended: views that could not take it, with the reason.
+    """
+
+    batch: int
+    epoch: int | None
+    rows: Mapping[str, int]
+    rejects: Mapping[str, int]
+    seconds: float
+    suspended: Mapping[str, str] = field(default_factory=dict)
+
+
+class Pipeline:
+    """Runs the sources of a warehouse's streams."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Mapping[str, object] | None = None,
+        report: Callable[[Progress], None] = lambda progress: None,
+        base: Path | None = None,
+    ) -> None:
+        """Prepare; `run` starts it.
+
+        Args:
+            database: whose streams to follow.
+            settings: Spark's own; see `start_session`.
+            report: told of every micro-batch, from the thread that commits it.
+            base: what the folders of sources are relative to; the current folder by default.
+        """
+        if database.warehouse.folder is None:
+            raise UserError("HW474", "a pipeline needs a warehouse on disk", hint="connect to a folder")
+        self._database = database
+        self._settings = dict(settings or {})
+        self._report = report
+        self._base = base or Path()
+        self._folder: Path = database.warehouse.folder
+        self._stop = threading.Event()
+        self._failure: BaseException | None = None
+        self._seen: set[str] = set()
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / SPARK / LOG
+
+    def run(self, once: bool = False) -> None:
+        """Follow the sources until `stop`; with `once`, until all that is there has been taken in.
+
+        Raises:
+            UserError: HW473 a source cannot be read; HW475 there is none.
+            HeadwaterError: an epoch could not be committed.
+        """
+        session = start_session(self._folder / SPARK, self._settings)
+        while not self._stop.is_set():
+            streams = self._streams()
+            if not streams:
+                raise UserError(
+                    "HW475", "no stream has a source", hint="CREATE STREAM s (...) FROM json 'folder', for example"
+                )
+            query = self._start(session, streams, once)
+            try:
+                changed = self._follow(query, streams)
+            finally:
+                query.stop()
+            self._check(query)
+            if once and not changed:
+                return
+
+    def stop(self) -> None:
+        """End after the epoch that is under way; safe to call from a signal handler."""
+        self._stop.set()
+
+    def _streams(self) -> list[Relation]:
+        return [one for one in self._database.engine.catalog if one.source is not None]
+
+    def _start(self, session: SparkSession, streams: list[Relation], once: bool) -> StreamingQuery:
+        frame = unite([(stream, open_source(session, stream, self._base)) for stream in streams])
+
+        me = weakref.ref(self)  # Spark never forgets the function it is given
+
+        def take(batch: DataFrame, number: int) -> None:
+            pipeline = me()
+            assert pipeline is not None, "the query has ended"
+            pipeline._take(batch, number, streams)
+
+        writer = frame.writeStream.foreachBatch(take).queryName("headwater")
+        writer = writer.option("checkpointLocation", str((self._folder / CHECKPOINT).resolve()))
+        writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
+        return writer.start()
+
+    def _follow(self, query: StreamingQuery, streams: list[Relation]) -> bool:
+        """Wait for the query's end; True if it must be started anew because streams came or went."""
+        while query.isActive and not self._stop.is_set():
+            self._stop.wait(_LOOK_SECONDS)
+            if query.isActive and self._streams() != streams:
+                return True
+        return False
+
+    def _check(self, query: StreamingQuery) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        error = query.exception()
+        if error is not None:
+            raise unreadable(error, self._log) from error
+
+    # -- a micro-batch -----------------------------------------------------------------------------------------------
+
+    def _take(self, batch: DataFrame, number: int, streams: list[Relation]) -> None:
+        try:
+            began = time.perf_counter()
+            engine = self._database.engine
+            with engine.lock:
+                last = engine.last_batch(PIPELINE)
+            if last is not None and number <= last:
+                self._report(Progress(number, None, {}, {}, 0.0))
+                return
+            check_new_files(streams, self._base, self._seen)
+            try:
+                table = batch.toArrow()
+            except (PySparkException, Py4JError) as error:
+                raise unreadable(error, self._log) from error
+            self._apply(take_apart(table, streams), number, began)
+        except BaseException as error:  # Spark would wrap it in a story of its own
+            self._failure = error
+            raise
+
+    def _apply(self, arrived: list[Arrived], number: int, began: float) -> None:
+        rejects = {one.stream.name: len(one.rejects) for one in arrived if one.rejects}
+        for one in arrived:
+            if one.rejects:
+                write_rejects(self._folder / REJECTS, number, one)
+        database = self._database
+        with database.engine.lock:
+            known = database.engine.catalog
+            operations = [
+                InsertRows(one.stream.name, one.rows)
+                for one in arrived
+                if one.rows.num_rows and known.find(one.stream.name) == one.stream
+            ]
+            epoch = database.engine.run(operations, mark=Mark(PIPELINE, number, rejects))
+        database.consolidator.nudge()
+        rows = {one.stream.name: one.rows.num_rows for one in arrived}
+        self._report(Progress(number, epoch.number, rows, rejects, time.perf_counter() - began, dict(epoch.suspended)))

@@ -1,0 +1,122 @@
+"""The Spark session of a pipeline: local unless told otherwise, tuned for small and frequent jobs, and quiet."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwater.errors import UserError
+from headwater.spark.java import why_no_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOG = "spark.log"
+_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+#: What a pipeline of small batches needs. A project's `[spark]` table comes on top of it.
+SETTINGS: Mapping[str, str] = {
+    "spark.app.name": "headwater",
+    "spark.master": "local[*]",
+    # Headwater's TIMESTAMP has no zone; in UTC Spark's means the same.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # An epoch is one small job without a shuffle: adaptive planning and many partitions only cost.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    # Sources have names, so that streams can be added and dropped without losing the others' positions.
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+    # On a local disk the default manager spends most of a small batch on files of its own.
+    "spark.sql.streaming.checkpointFileManagerClass": _FILES,
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.warehouse.dir": "file:/nonexistent/headwater-uses-no-tables",
+}
+
+_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+
+
+def start_session(folder: Path, settings: Mapping[str, object] | None = None) -> SparkSession:
+    """Start Spark; where it runs already, make another session on it, so that the settings of others stay theirs.
+
+    Args:
+        folder: where Spark's log goes, and what it scribbles.
+        settings: Spark's own, which win over ours.
+
+    Raises:
+        UserError: HW470 Spark is not installed; HW471 there is no Java for it; HW472 it does not start.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from pyspark import SparkContext
+            from pyspark.sql import SparkSession
+    except ImportError:
+        raise UserError(
+            "HW470", "Spark is not installed", hint="pip install 'headwater[spark]', or pip install pyspark"
+        ) from None
+    wanted = {**SETTINGS, **{key: _text(value) for key, value in (settings or {}).items()}}
+    if SparkContext._active_spark_context is not None:
+        return _another_session(SparkSession.builder.getOrCreate(), wanted)
+    if (problem := why_no_spark()) is not None and "SPARK_REMOTE" not in os.environ:
+        raise UserError("HW471", problem.split(": ", 1)[0], hint=problem.split(": ", 1)[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / LOG
+    logging = folder / "log4j2.properties"
+    logging.write_text(_LOGGING.format(log=log.resolve()), encoding="utf-8")
+    java = f"-Dlog4j2.configurationFile={logging.resolve().as_uri()} -Dderby.system.home={folder.resolve()}"
+    wanted["spark.driver.extraJavaOptions"] = f"{java} {wanted.get('spark.driver.extraJavaOptions', '')}".strip()
+    builder = SparkSession.builder
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    try:
+        with _stderr_to(log):
+            session = builder.getOrCreate()
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0]
+        raise UserError("HW472", f"Spark does not start: {reason}", hint=f"its log is {log}") from error
+    return session
+
+
+def _another_session(active: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    session = active.newSession()
+    for key, value in settings.items():
+        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@contextlib.contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Have the JVM, which inherits it, write what it says on stderr to a file."""
+    sys.stderr.flush()
+    with log.open("ab") as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)

@@ -1,0 +1,105 @@
+"""`python -m tests.spark.kills --kills 30`: kill a running pipeline again and again while files arrive.
+
+Every kill takes the whole process group, Spark's JVM included. At the end what is there is taken in, and every view
+must equal its query over all files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.spark.support import MEASURED, VIEWS, check, drain, measured, opened, put
+
+_STARTED_SECONDS = 120.0
+
+
+class Arrivals:
+    """Puts small files into a folder until it is told to stop."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.records: list[Mapping[str, object]] = []
+        self._folder = folder
+        self._random = random.Random(seed)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        number = 0
+        while not self._stop.wait(self._random.uniform(0.05, 0.4)):
+            some = measured(len(self.records), self._random.randint(1, 200))
+            put(self._folder, f"{number:06d}.json", some)
+            self.records += some
+            number += 1
+
+
+def endure(folder: Path, kills: int, seed: int, report: bool = False) -> tuple[int, int]:
+    """Kill the pipeline so often, and check the views at the end; how many epochs and files there were."""
+    rng = random.Random(seed)
+    inbox = folder / "in"
+    inbox.mkdir(parents=True)
+    (folder / "headwater.toml").write_text('warehouse = "warehouse"\nplacement = "driver"\n')
+    (folder / "views.sql").write_text(MEASURED.format(options="", folder="in") + ";\n" + VIEWS)
+    arrivals = Arrivals(inbox, seed)
+    try:
+        for number in range(kills):
+            epochs = _run_and_kill(folder, rng)
+            if report:
+                print(f"kill {number + 1}: {epochs} epochs, {len(arrivals.records)} records so far", flush=True)
+    finally:
+        arrivals.stop()
+    with opened(folder / "warehouse") as db:
+        drain(db, base=folder)
+        check(db, arrivals.records)
+        return db.engine.epoch, len(list(inbox.iterdir()))
+
+
+def _run_and_kill(folder: Path, rng: random.Random) -> int:
+    """Start the pipeline, and kill it some epochs or some moments later; how many epochs it told of."""
+    command = [sys.executable, "-m", "headwater.cli.main", "run", str(folder), "--format", "json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True, env=os.environ)
+    assert process.stdout is not None
+    wanted = rng.choice([0, 0, 1, 2, 4])
+    limit = time.monotonic() + (rng.uniform(0.5, 15.0) if wanted == 0 else _STARTED_SECONDS)
+    seen = 0
+    os.set_blocking(process.stdout.fileno(), False)
+    while time.monotonic() < limit and (wanted == 0 or seen < wanted) and process.poll() is None:
+        seen += (process.stdout.read() or b"").count(b"\n")
+        time.sleep(0.02)
+    assert process.poll() is None, "it ended by itself"
+    time.sleep(rng.uniform(0.0, 0.6))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    return seen
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=None)
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1_000_000)
+    print(f"seed {seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="hw") as folder:
+        epochs, files = endure(Path(folder, "p"), options.kills, seed, report=True)
+    print(f"{options.kills} kills, {files} files, {epochs} epochs: every view equals its query over all files")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Random views against Spark SQL itself: the same text over the same rows must give the same rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from headwater.spark.types import spark_schema
+from tests.equivalence.bags import Bag, Bags
+from tests.equivalence.case import Case
+from tests.equivalence.check import nearly
+from tests.equivalence.generate import make_case
+from tests.equivalence.subject import Headwater
+from tests.equivalence.values import canonical, plain
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+#: Spark takes a second for a case, so only the last epoch is compared, and few cases.
+SEEDS = range(40)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_spark_gives_the_same_rows(spark: Any, seed: int) -> None:
+    case = make_case(seed)
+    subject = Headwater()
+    try:
+        compare(spark, case, subject)
+    finally:
+        subject.close()
+
+
+def compare(spark: Any, case: Case, subject: Headwater) -> None:
+    for relation in case.relations:
+        subject.define(relation)
+    views = [view for view in case.views if view.created == 0]
+    for view in views:
+        subject.create_view(view)
+    bags = Bags.of(case)
+    for epoch in case.epochs:
+        bags.apply(epoch)
+        subject.apply(epoch)
+    for relation in case.relations:
+        rows = [
+            tuple(plain(value, of) for value, of in zip(row, relation.types, strict=True))
+            for row in bags.contents[relation.name].elements()
+        ]
+        spark.createDataFrame(rows, spark_schema(relation.columns)).createOrReplaceTempView(relation.name)
+    unknown = subject.suspended
+    for view in views:
+        if view.name in unknown or any(name in view.query for name in unknown):
+            unknown.add(view.name)
+            continue
+        frame = spark.sql(view.query)
+        frame.createOrReplaceTempView(view.name)
+        expected: Bag = Counter(tuple(canonical(_plain(value)) for value in row) for row in frame.collect())
+        wrong = nearly(subject.contents(view.name), expected)
+        assert not wrong, f"seed {case.seed}, {view.name}: {view.query}\n{dict(wrong)}"
+
+
+def _plain(value: Any) -> Any:
+    """A value of Spark's rows: structs are rows themselves, bytes are mutable."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return tuple(value) if hasattr(value, "asDict") else value
