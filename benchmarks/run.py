@@ -9,10 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import machine, spine
+from benchmarks import machine, spine, tpch
 from benchmarks.table import render
 
-SUITES: dict[str, Callable[[Callable[[str], None]], Iterator[dict[str, object]]]] = {"spine": spine.run}
+SUITES: dict[str, Callable[[Callable[[str], None]], Iterator[dict[str, object]]]] = {
+    "spine": spine.run,
+    "tpch": tpch.run,
+}
 
 
 def main() -> int:
