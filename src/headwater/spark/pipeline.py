@@ -124,12 +124,15 @@ class Pipeline:
     def _start(self, session: SparkSession, streams: list[Relation], once: bool) -> StreamingQuery:
         frame = unite([(stream, open_source(session, stream, self._base)) for stream in streams])
 
-        me = weakref.ref(self)  # Spark never forgets the function it is given
+        # Spark never forgets the function it is given, nor an error from it with all that its traceback holds.
+        me = weakref.ref(self)
 
         def take(batch: DataFrame, number: int) -> None:
             pipeline = me()
-            assert pipeline is not None, "the query has ended"
-            pipeline._take(batch, number, streams)
+            taken = pipeline is not None and pipeline._take(batch, number, streams)
+            del pipeline
+            if not taken:
+                raise RuntimeError("the batch was not committed")
 
         writer = frame.writeStream.foreachBatch(take).queryName("headwater")
         writer = writer.option("checkpointLocation", str((self._folder / CHECKPOINT).resolve()))
@@ -154,7 +157,8 @@ class Pipeline:
 
     # -- a micro-batch -----------------------------------------------------------------------------------------------
 
-    def _take(self, batch: DataFrame, number: int, streams: list[Relation]) -> None:
+    def _take(self, batch: DataFrame, number: int, streams: list[Relation]) -> bool:
+        """Make an epoch of a micro-batch; False, with the reason in `_failure`, if it could not be."""
         try:
             began = time.perf_counter()
             engine = self._database.engine
@@ -162,16 +166,17 @@ class Pipeline:
                 last = engine.last_batch(PIPELINE)
             if last is not None and number <= last:
                 self._report(Progress(number, None, {}, {}, 0.0))
-                return
+                return True
             check_new_files(streams, self._base, self._seen)
             try:
                 table = batch.toArrow()
             except (PySparkException, Py4JError) as error:
                 raise unreadable(error, self._log) from error
             self._apply(take_apart(table, streams), number, began)
-        except BaseException as error:  # Spark would wrap it in a story of its own
+        except BaseException as error:
             self._failure = error
-            raise
+            return False
+        return True
 
     def _apply(self, arrived: list[Arrived], number: int, began: float) -> None:
         rejects = {one.stream.name: len(one.rejects) for one in arrived if one.rejects}
