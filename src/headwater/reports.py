@@ -140,6 +140,10 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
         assert relation is not None
         kept = catalog.keeps(relation) or name in program.stored_reads
         inputs.append(InputNote(relation.name, relation.kind.value, kept))
+        if relation.source is not None:
+            needed = catalog.needed_columns(relation) | program.columns_of(relation.name)
+            columns = ", ".join(f.name for f in relation.fields if f.name in needed)
+            notes = (*notes, f"Spark reads {relation.name} from {relation.source} and hands over {columns}")
     if not strict and any(may_raise(scalar) for one in program.query.walk() for scalar in scalars(one)):
         notes = (
             *notes,

@@ -6,9 +6,12 @@ import json
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import headwater as hw
@@ -142,6 +145,44 @@ def test_it_follows_until_it_is_stopped(tmp_path: Path, inbox: Path) -> None:
         check(db, records)
 
 
+def test_columns_that_nobody_needs_are_not_read(tmp_path: Path) -> None:
+    """Until somebody does: a view that is made meanwhile has every row that comes after it, whole."""
+    inbox = tmp_path / "in"
+    inbox.mkdir()
+
+    def arrive(name: str, first: int) -> None:
+        numbers = list(range(first, first + 10))
+        table = pa.table({"a": numbers, "b": [str(n) for n in numbers], "c": [n * 1.5 for n in numbers]})
+        pq.write_table(table, inbox / f".{name}")
+        (inbox / f".{name}").rename(inbox / name)
+
+    with opened(tmp_path / "w") as db:
+        db.execute(f"CREATE STREAM s (a BIGINT NOT NULL, b STRING, c DOUBLE) FROM parquet '{inbox}'")
+        db.execute("CREATE VIEW sums AS SELECT sum(c) AS c FROM s WHERE a > 3")
+        assert "hands over a, c" in str(db.explain("sums"))
+        arrive("1.parquet", 0)
+        pipeline = Pipeline(db)
+        thread = threading.Thread(target=pipeline.run)
+        thread.start()
+        try:
+            wait_until(lambda: db.status()["epoch"] == 1)
+            db.execute("CREATE VIEW texts AS SELECT x.b, y.c FROM s x JOIN s y ON x.a = y.a")
+            arrive("2.parquet", 10)
+            wait_until(lambda: db.query("SELECT * FROM texts").num_rows == 10)
+        finally:
+            pipeline.stop()
+            thread.join(60)
+        assert db.query("SELECT c FROM sums").to_pylist() == [{"c": sum(n * 1.5 for n in range(4, 20))}]
+        assert bag(db, "SELECT b, c FROM texts") == {(str(n), n * 1.5): 1 for n in range(10, 20)}
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def wait_for(db: hw.Database, rows: int) -> None:
     end = time.monotonic() + 60
     while (db.query("SELECT sum(n) AS n FROM by_source").to_pylist()[0]["n"] or 0) < rows:
@@ -157,9 +198,6 @@ def refused(db: hw.Database) -> hw.HeadwaterError:
 
 
 def test_files_that_contradict_the_columns(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     inbox = tmp_path / "in"
     inbox.mkdir()
     with opened(tmp_path / "w") as db:

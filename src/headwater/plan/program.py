@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from headwater import types as t
-from headwater.algebra.nodes import Node, Present, Scan, Version
+from headwater.algebra.nodes import Node, Present, Scan, Union, Version, scalars
 from headwater.algebra.read import read_node
 
 
@@ -92,6 +92,24 @@ class Program:
         """The epoch after which it may read a relation's rows again, or None if it never looks back."""
         seen = [scan.since for scan in self._scans() if scan.relation == relation and scan.version is not Version.DELTA]
         return min(seen, default=None)
+
+    def columns_of(self, relation: str) -> frozenset[str]:
+        """The columns of a relation that anything is made of."""
+        used: set[str] = set()
+        for one in self.maps:
+            used.update(one.definition.column_names)  # a view may end with the columns of a scan as they are
+            for node in one.definition.walk():
+                used.update(name for scalar in scalars(node) for name in scalar.columns)
+                if isinstance(node, Union):
+                    used.update(name for part in node.inputs for name in part.column_names)
+        scans = [node for one in self.maps for node in one.definition.walk() if isinstance(node, Scan)]
+        return frozenset(
+            f.name
+            for scan in scans
+            if scan.relation == relation
+            for f in scan.fields
+            if f"{scan.alias}.{f.name}" in used
+        )
 
     def _scans(self) -> Iterator[Scan]:
         for statement in self.statements:

@@ -26,11 +26,14 @@ from headwater.errors import UserError
 from headwater.spark.batches import Arrived, take_apart, unite, write_rejects
 from headwater.spark.failures import unreadable
 from headwater.spark.session import LOG, start_session
-from headwater.spark.sources import check_new_files, open_source
+from headwater.spark.sources import check_new_files, open_source, source_name
 from headwater.store.catalog import Relation
 
 if TYPE_CHECKING:
     from headwater.database import Database
+
+#: The streams that are followed, each with the columns that are read of it.
+Streams = list[tuple[Relation, frozenset[str]]]
 
 PIPELINE = "main"
 CHECKPOINT, REJECTS, SPARK = "spark/checkpoint", "rejects", "spark"
@@ -85,6 +88,7 @@ class Pipeline:
         self._folder: Path = database.warehouse.folder
         self._stop = threading.Event()
         self._failure: BaseException | None = None
+        self._outdated = False
         self._seen: set[str] = set()
 
     @property
@@ -110,7 +114,9 @@ class Pipeline:
                 changed = self._follow(query, streams)
             finally:
                 query.stop()
-            self._check(query)
+            changed = changed or self._outdated
+            if not self._outdated:
+                self._check(query)
             if once and not changed:
                 return
 
@@ -118,11 +124,13 @@ class Pipeline:
         """End after the epoch that is under way; safe to call from a signal handler."""
         self._stop.set()
 
-    def _streams(self) -> list[Relation]:
-        return [one for one in self._database.engine.catalog if one.source is not None]
+    def _streams(self) -> Streams:
+        catalog = self._database.engine.catalog
+        return [(one, catalog.needed_columns(one)) for one in catalog if one.source is not None]
 
-    def _start(self, session: SparkSession, streams: list[Relation], once: bool) -> StreamingQuery:
-        frame = unite([(stream, open_source(session, stream, self._base)) for stream in streams])
+    def _start(self, session: SparkSession, streams: Streams, once: bool) -> StreamingQuery:
+        self._outdated = False
+        frame = unite([(stream, open_source(session, stream, self._base, needed)) for stream, needed in streams])
 
         # Spark never forgets the function it is given, nor an error from it with all that its traceback holds.
         me = weakref.ref(self)
@@ -139,11 +147,11 @@ class Pipeline:
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
         return writer.start()
 
-    def _follow(self, query: StreamingQuery, streams: list[Relation]) -> bool:
-        """Wait for the query's end; True if it must be started anew because streams came or went."""
+    def _follow(self, query: StreamingQuery, streams: Streams) -> bool:
+        """Wait for the query's end; True if it must be started anew because streams came or went, or need more."""
         while query.isActive and not self._stop.is_set():
             self._stop.wait(_LOOK_SECONDS)
-            if query.isActive and self._streams() != streams:
+            if query.isActive and not _is_read(self._streams(), streams):
                 return True
         return False
 
@@ -157,7 +165,7 @@ class Pipeline:
 
     # -- a micro-batch -----------------------------------------------------------------------------------------------
 
-    def _take(self, batch: DataFrame, number: int, streams: list[Relation]) -> bool:
+    def _take(self, batch: DataFrame, number: int, streams: Streams) -> bool:
         """Make an epoch of a micro-batch; False, with the reason in `_failure`, if it could not be."""
         try:
             began = time.perf_counter()
@@ -167,31 +175,42 @@ class Pipeline:
             if last is not None and number <= last:
                 self._report(Progress(number, None, {}, {}, 0.0))
                 return True
-            check_new_files(streams, self._base, self._seen)
+            check_new_files((stream for stream, _ in streams), self._base, self._seen)
             try:
                 table = batch.toArrow()
             except (PySparkException, Py4JError) as error:
                 raise unreadable(error, self._log) from error
-            self._apply(take_apart(table, streams), number, began)
+            return self._apply(take_apart(table, [stream for stream, _ in streams]), number, began, streams)
         except BaseException as error:
             self._failure = error
             return False
-        return True
 
-    def _apply(self, arrived: list[Arrived], number: int, began: float) -> None:
+    def _apply(self, arrived: list[Arrived], number: int, began: float, streams: Streams) -> bool:
+        """Commit a batch; False if a view needs more columns since, so that the batch must be read again."""
         rejects = {one.stream.name: len(one.rejects) for one in arrived if one.rejects}
         for one in arrived:
             if one.rejects:
                 write_rejects(self._folder / REJECTS, number, one)
         database = self._database
         with database.engine.lock:
-            known = database.engine.catalog
+            there = {source_name(stream): needed for stream, needed in self._streams()}
+            if any(there.get(source_name(stream), columns) - columns for stream, columns in streams):
+                self._outdated = True
+                return False
             operations = [
                 InsertRows(one.stream.name, one.rows)
                 for one in arrived
-                if one.rows.num_rows and known.find(one.stream.name) == one.stream
+                if one.rows.num_rows and source_name(one.stream) in there
             ]
             epoch = database.engine.run(operations, mark=Mark(PIPELINE, number, rejects))
         database.consolidator.nudge()
         rows = {one.stream.name: one.rows.num_rows for one in arrived}
         self._report(Progress(number, epoch.number, rows, rejects, time.perf_counter() - began, dict(epoch.suspended)))
+        return True
+
+
+def _is_read(wanted: Streams, read: Streams) -> bool:
+    """Whether exactly the streams that are wanted are read, with all columns that are wanted of them."""
+    return [source_name(stream) for stream, _ in wanted] == [source_name(stream) for stream, _ in read] and all(
+        needed <= columns for (_, needed), (_, columns) in zip(wanted, read, strict=True)
+    )

@@ -26,7 +26,7 @@ from headwater import types as t
 from headwater.engine.file_streams import SomeRows
 from headwater.engine.files_csv import CsvOptions, parse_options
 from headwater.errors import UserError
-from headwater.spark.types import quoted, spark_schema
+from headwater.spark.types import quoted, spark_schema, spark_type
 from headwater.store.catalog import Relation, Source
 
 RECORD, PLACE = "#record", "#place"
@@ -48,8 +48,14 @@ def source_name(stream: Relation) -> str:
     return f"{plain}_{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
-def open_source(session: SparkSession, stream: Relation, base: Path) -> DataFrame:
-    """The rows of a stream as they come; `base` is what a folder is relative to.
+def open_source(session: SparkSession, stream: Relation, base: Path, needed: frozenset[str]) -> DataFrame:
+    """The rows of a stream as they come.
+
+    Args:
+        session: where.
+        stream: which.
+        base: what a folder is relative to.
+        needed: columns that must be read; others may be NULL, if that saves work.
 
     Raises:
         UserError: HW473, the source does not fit the stream or cannot be opened.
@@ -60,6 +66,8 @@ def open_source(session: SparkSession, stream: Relation, base: Path) -> DataFram
         source = replace(source, location=str((base / source.location).resolve()))
     reader = session.readStream.name(source_name(stream))
     try:
+        if source.format == "parquet":
+            return _parquet_files(reader, stream, source, needed)
         return _OPENERS[source.format](reader, stream, source)
     except AnalysisException as error:
         raise _refused(stream, _first_line(error)) from error
@@ -99,12 +107,17 @@ def _csv_files(reader: DataStreamReader, stream: Relation, source: Source) -> Da
     return _records(_files(reader, stream, source), stream)
 
 
-def _parquet_files(reader: DataStreamReader, stream: Relation, source: Source) -> DataFrame:
+def _parquet_files(reader: DataStreamReader, stream: Relation, source: Source, needed: frozenset[str]) -> DataFrame:
+    """Parquet alone can leave columns unread: of text, every record must be looked at whole to know that it fits."""
     _settings(source, stream, {})
     folder = _folder(stream, source)
     frame = reader.format("parquet").schema(spark_schema(stream.fields)).option("maxBytesPerTrigger", MAX_BYTES)
     nothing = lit(None).cast("string")
-    return frame.load(folder).select("*", nothing.alias(RECORD), nothing.alias(PLACE))
+    columns = [
+        col(quoted(f.name)) if f.name in needed else lit(None).cast(spark_type(f.type)).alias(f.name)
+        for f in stream.fields
+    ]
+    return frame.load(folder).select(*columns, nothing.alias(RECORD), nothing.alias(PLACE))
 
 
 def check_new_files(streams: Iterable[Relation], base: Path, seen: set[str]) -> None:
@@ -226,7 +239,6 @@ def _settings(source: Source, stream: Relation, known: Mapping[str, type]) -> di
 _OPENERS: dict[str, Callable[[DataStreamReader, Relation, Source], DataFrame]] = {
     "json": _json_files,
     "csv": _csv_files,
-    "parquet": _parquet_files,
     "socket": _socket,
     "kafka": _kafka,
     "rate": _rate,

@@ -172,6 +172,14 @@ class Catalog:
             return True
         return any(one.program and relation.name in one.program.stored_reads for one in self.relations)
 
+    def needed_columns(self, stream: Relation) -> frozenset[str]:
+        """The columns of a stream that must be there: all if it is retained, else those that are used or checked."""
+        if stream.retain is not None:
+            return frozenset(f.name for f in stream.fields)
+        used = [one.program.columns_of(stream.name) for one in self.relations if one.program]
+        checked = frozenset(f.name for f in stream.fields if not f.nullable)
+        return checked.union(*used)
+
     @property
     def grouped(self) -> frozenset[str]:
         """Names of maps and views that are stored by group."""
