@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,3 +50,17 @@ def test_what_has_no_dataframe() -> None:
         with pytest.raises(hw.UserError) as caught:
             db.spark_table("nobody")
         assert caught.value.code == "HW102"
+
+
+def test_a_dataframe_as_rows(spark: Any) -> None:
+    with hw.connect() as db:
+        assert isinstance(db, hw.Database)
+        db.execute("CREATE TABLE t (k INT, s STRING, at TIMESTAMP)")
+        db.execute("CREATE VIEW v AS SELECT s, count(*) AS n FROM t GROUP BY s")
+        at = "TIMESTAMP '2026-03-01 10:00:00'"
+        frame = spark.sql(f"SELECT CAST(id AS INT) AS k, 'x' AS s, {at} AS at FROM range(1000)")
+        db.insert("t", frame)
+        assert db.query("SELECT * FROM v").to_pylist() == [{"s": "x", "n": 1000}]
+        assert db.query("SELECT at FROM t WHERE k = 7").to_pylist() == [{"at": dt.datetime(2026, 3, 1, 10)}]
+        with pytest.raises(hw.UserError):
+            db.insert("t", spark.sql("SELECT 1 AS k"))
