@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import argparse
 import contextlib
 import json
@@ -139,7 +140,7 @@ def _signals(stop: Any) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class _Printer:
+class _Printer(abc.ABC):
     """Counts epochs; what it says is up to its kinds."""
 
     def __init__(self) -> None:
@@ -161,8 +162,9 @@ class _Printer:
         self.suspended.update(progress.suspended)
         self.show(progress)
 
+    @abc.abstractmethod
     def show(self, progress: Progress) -> None:
-        raise NotImplementedError
+        """Say what an epoch did."""
 
     def end(self, database: Database) -> None:
         seconds = time.monotonic() - self.began

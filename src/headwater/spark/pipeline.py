@@ -88,7 +88,8 @@ class Pipeline:
         self._folder: Path = database.warehouse.folder
         self._stop = threading.Event()
         self._failure: BaseException | None = None
-        self._outdated = False
+        self._outdated = self._closing = False
+        self._taking = threading.Lock()
         self._seen: set[str] = set()
 
     @property
@@ -113,10 +114,13 @@ class Pipeline:
             try:
                 changed = self._follow(query, streams)
             finally:
+                ended = not query.isActive
+                with self._taking:  # an epoch that is under way is finished first: stopping would interrupt it
+                    self._closing = True
                 query.stop()
             changed = changed or self._outdated
             if not self._outdated:
-                self._check(query)
+                self._check(query if ended else None)
             if once and not changed:
                 return
 
@@ -129,7 +133,7 @@ class Pipeline:
         return [(one, catalog.needed_columns(one)) for one in catalog if one.source is not None]
 
     def _start(self, session: SparkSession, streams: Streams, once: bool) -> StreamingQuery:
-        self._outdated = False
+        self._outdated = self._closing = False
         frame = unite([(stream, open_source(session, stream, self._base, needed)) for stream, needed in streams])
 
         # Spark never forgets the function it is given, nor an error from it with all that its traceback holds.
@@ -137,7 +141,10 @@ class Pipeline:
 
         def take(batch: DataFrame, number: int) -> None:
             pipeline = me()
-            taken = pipeline is not None and pipeline._take(batch, number, streams)
+            taken = False
+            if pipeline is not None:
+                with pipeline._taking:
+                    taken = not pipeline._closing and pipeline._take(batch, number, streams)
             del pipeline
             if not taken:
                 raise RuntimeError("the batch was not committed")
@@ -155,11 +162,12 @@ class Pipeline:
                 return True
         return False
 
-    def _check(self, query: StreamingQuery) -> None:
+    def _check(self, query: StreamingQuery | None) -> None:
+        """Raise what went wrong in an epoch, or in a query that ended by itself."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        error = query.exception()
+        error = query.exception() if query is not None else None
         if error is not None:
             raise unreadable(error, self._log) from error
 
