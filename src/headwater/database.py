@@ -47,6 +47,8 @@ from headwater.store.warehouse import Warehouse, closed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from headwater.spark.attach import Attachment
+    from headwater.spark.intake import Progress
     from headwater.spark.tables import Tables
 
 T = TypeVar("T")
@@ -239,6 +241,23 @@ class Database:
             self._tables = Tables(self)
             self._parts.callback(self._tables.close)
         return self._tables.frame(self, relation)
+
+    def attach(
+        self, stream: str, frame: DataFrame, report: Callable[[Progress], None] = lambda progress: None
+    ) -> Attachment:
+        """Follow a streaming DataFrame: its rows become the stream's, and a micro-batch an epoch.
+
+        Args:
+            stream: a stream without FROM.
+            frame: with the stream's columns. Attached to the same stream again later, it goes on where it was.
+            report: told of every micro-batch.
+        """
+        from headwater.spark.attach import Attachment
+
+        self._check_open()
+        attachment = Attachment(self, stream, frame, report)
+        self._parts.callback(attachment.close)
+        return attachment
 
     def algebra(self, view: str) -> Node:
         """A view's query as a tree."""

@@ -11,14 +11,16 @@ import sqlglot
 
 from headwater.algebra.functions import may_raise
 from headwater.algebra.nodes import scalars
+from headwater.algebra.scalars import TRUE
 from headwater.emit.duckdb import Emitter
 from headwater.emit.maintain import map_statements, step_statement
 from headwater.errors import NotSupported, UserError
 from headwater.plan.explain import EmittedSQL, Explanation, InputNote
 from headwater.plan.program import Add, Program
+from headwater.plan.wanted import everything, portable, wanted_of
 from headwater.results import Result, count_of
 from headwater.serve.query import count_rejects, count_rows, epochs
-from headwater.store.catalog import Kind, Relation
+from headwater.store.catalog import Catalog, Kind, Relation
 
 if TYPE_CHECKING:
     from headwater.database import Database
@@ -141,9 +143,7 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
         kept = catalog.keeps(relation) or name in program.stored_reads
         inputs.append(InputNote(relation.name, relation.kind.value, kept))
         if relation.source is not None:
-            needed = catalog.needed_columns(relation) | program.columns_of(relation.name)
-            columns = ", ".join(f.name for f in relation.fields if f.name in needed)
-            notes = (*notes, f"Spark reads {relation.name} from {relation.source} and hands over {columns}")
+            notes = (*notes, _handed_over(relation, catalog, program))
     if not strict and any(may_raise(scalar) for one in program.query.walk() for scalar in scalars(one)):
         notes = (
             *notes,
@@ -156,6 +156,16 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
             f"{program.view} re-reads {', '.join(program.inputs)} whole at every change: strategy recompute",
         )
     return Explanation(program, tuple(inputs), emitted, notes)
+
+
+def _handed_over(stream: Relation, catalog: Catalog, program: Program) -> str:
+    """What Spark does for a stream, once the program is there."""
+    programs = [one.program for one in catalog if one.program and one.program.view != program.view]
+    wanted = wanted_of(stream.name, [*programs, program]) if stream.retain is None else everything(stream.fields)
+    columns = ", ".join(f.name for f in stream.fields if f.name in wanted.columns or not f.nullable)
+    condition = portable(wanted.rows)
+    where = f" of rows where {condition}" if condition != TRUE else ""
+    return f"Spark reads {stream.name} from {stream.source} and hands over {columns}{where}; the rest runs in DuckDB"
 
 
 def _pretty(text: str) -> str:

@@ -16,7 +16,8 @@ import pytest
 
 import headwater as hw
 from headwater.engine.engine import Engine
-from headwater.spark.pipeline import CHECKPOINT, REJECTS, Pipeline
+from headwater.spark.intake import REJECTS
+from headwater.spark.pipeline import CHECKPOINT, Pipeline
 from tests.spark.support import MEASURED, VIEWS, bag, check, drain, measured, opened, put
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]

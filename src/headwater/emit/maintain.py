@@ -98,11 +98,23 @@ def create_store(relation: str, columns: Columns) -> str:
     return sql(exp.Create(this=exp.Schema(this=store_table(relation), expressions=definitions), kind="TABLE"))
 
 
-def append_statement(relation: str, columns: Columns) -> str:
-    """Adds the epoch's change of a relation to its store; takes `$epoch`."""
-    names = [text for text, _ in columns] + [MULTIPLICITY]
-    source = exp.Select(expressions=[*(column(text) for text in names), _epoch()])
-    return _insert(store_table(relation), source.from_(delta_table(relation), copy=False))
+def append_statement(
+    relation: str, columns: Columns, kept: frozenset[str] | None = None, condition: Scalar = TRUE
+) -> str:
+    """Adds the epoch's change of a relation to its store; takes `$epoch`.
+
+    Args:
+        relation: whose.
+        columns: all of them.
+        kept: columns to store; others are stored as NULL. All by default.
+        condition: rows to store.
+    """
+    values = [column(text) if kept is None or text in kept else exp.null() for text, _ in columns]
+    source = exp.Select(expressions=[*values, column(MULTIPLICITY), _epoch()])
+    source = source.from_(delta_table(relation), copy=False)
+    if condition != TRUE:
+        source = source.where(duckdb_scalar(condition, column), copy=False)
+    return _insert(store_table(relation), source)
 
 
 def _epoch() -> exp.Parameter:

@@ -15,7 +15,7 @@ from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
 from headwater.emit.maintain import MapSQL, append_statement, map_statements, row_columns, step_statement
 from headwater.plan.program import Add, Program
-from headwater.store.catalog import Catalog, Relation
+from headwater.store.catalog import Catalog, Kind, Relation
 
 
 @dataclass(frozen=True)
@@ -122,5 +122,12 @@ def _emit(view: Relation, catalog: Catalog, emitted: Emitted, net: bool) -> Emit
 
 
 def _base_stage(relation: Relation, catalog: Catalog, triggers: dict[str, list[Trigger]]) -> Stage:
-    append = append_statement(relation.name, row_columns(relation.fields)) if catalog.keeps(relation) else None
+    append = _append(relation, catalog) if catalog.keeps(relation) else None
     return Stage(relation.name, None, None, False, frozenset(), tuple(triggers.get(relation.name, ())), append)
+
+
+def _append(relation: Relation, catalog: Catalog) -> str:
+    if relation.kind is not Kind.STREAM:
+        return append_statement(relation.name, row_columns(relation.fields))
+    wanted = catalog.wanted(relation)
+    return append_statement(relation.name, row_columns(relation.fields), wanted.columns, wanted.rows)

@@ -150,9 +150,9 @@ def _convert(f: t.Field, value: Any, convert: Callable[[Any], object]) -> None:
         raise RefusedError("", f"{f.name} {f.type}: {refused.reason}") from None
 
 
-def write_rejects(folder: Path, batch: int, arrived: Arrived) -> Path:
+def write_rejects(folder: Path, batch: str, arrived: Arrived) -> Path:
     """Keep rejected records, one JSON object a line; a batch that comes again writes the same file again."""
-    target = folder / arrived.stream.name / f"batch-{batch:09d}.jsonl"
+    target = folder / arrived.stream.name / f"{batch}.jsonl"
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_suffix(".partial")
     with partial.open("w", encoding="utf-8") as file:

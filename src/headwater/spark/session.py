@@ -30,8 +30,6 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
-    # Sources have names, so that streams can be added and dropped without losing the others' positions.
-    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
     # On a local disk the default manager spends most of a small batch on files of its own.
     "spark.sql.streaming.checkpointFileManagerClass": _FILES,
     "spark.sql.streaming.minBatchesToRetain": "10",
@@ -40,6 +38,12 @@ SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.warehouse.dir": "file:/nonexistent/headwater-uses-no-tables",
+}
+
+#: What only the pipeline's own session has: a user's session must not be asked to name the sources of a DataFrame.
+OWN_SETTINGS: Mapping[str, str] = {
+    # Sources have names, so that streams can be added and dropped without losing the others' positions.
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
 }
 
 _LOGGING = """\
@@ -54,7 +58,7 @@ appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 
 
 def start_session(folder: Path, settings: Mapping[str, object] | None = None) -> SparkSession:
-    """Start Spark; where it runs already, make another session on it, so that the settings of others stay theirs.
+    """A session of our own, on the Spark that runs already or on one that is started: others' settings stay theirs.
 
     Args:
         folder: where Spark's log goes, and what it scribbles.
@@ -72,9 +76,10 @@ def start_session(folder: Path, settings: Mapping[str, object] | None = None) ->
         raise UserError(
             "HW470", "Spark is not installed", hint="pip install 'headwater[spark]', or pip install pyspark"
         ) from None
-    wanted = {**SETTINGS, **{key: _text(value) for key, value in (settings or {}).items()}}
+    given = {key: _text(value) for key, value in (settings or {}).items()}
+    wanted = {**SETTINGS, **given}
     if SparkContext._active_spark_context is not None:
-        return _another_session(SparkSession.builder.getOrCreate(), wanted)
+        return _another_session(SparkSession.builder.getOrCreate(), {**OWN_SETTINGS, **wanted})
     if (problem := why_no_spark()) is not None and "SPARK_REMOTE" not in os.environ:
         raise UserError("HW471", problem.split(": ", 1)[0], hint=problem.split(": ", 1)[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +97,7 @@ def start_session(folder: Path, settings: Mapping[str, object] | None = None) ->
     except Exception as error:
         reason = str(error).strip().split("\n")[0]
         raise UserError("HW472", f"Spark does not start: {reason}", hint=f"its log is {log}") from error
-    return session
+    return _another_session(session, {**OWN_SETTINGS, **given})
 
 
 def _another_session(active: SparkSession, settings: Mapping[str, str]) -> SparkSession:

@@ -11,6 +11,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,9 +25,12 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.version import __version__ as spark_version
 
 from headwater import types as t
+from headwater.algebra.scalars import TRUE
 from headwater.engine.file_streams import SomeRows
 from headwater.engine.files_csv import CsvOptions, parse_options
 from headwater.errors import UserError
+from headwater.plan.wanted import Wanted, portable
+from headwater.spark.conditions import spark_condition
 from headwater.spark.types import quoted, spark_schema, spark_type
 from headwater.store.catalog import Relation, Source
 
@@ -42,20 +47,19 @@ def source_name(stream: Relation) -> str:
 
     A stream that is dropped and made again, or with another source, begins anew, so its name is another one.
     """
-    assert stream.source is not None
     plain = re.sub(r"\W", "_", stream.folded, flags=re.ASCII)
     identity = f"{stream.folded}\n{stream.source}\n{stream.created}"
     return f"{plain}_{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
-def open_source(session: SparkSession, stream: Relation, base: Path, needed: frozenset[str]) -> DataFrame:
+def open_source(session: SparkSession, stream: Relation, base: Path, wanted: Wanted) -> DataFrame:
     """The rows of a stream as they come.
 
     Args:
         session: where.
         stream: which.
         base: what a folder is relative to.
-        needed: columns that must be read; others may be NULL, if that saves work.
+        wanted: what is needed of it; other columns may be NULL, other rows may be missing, if that saves work.
 
     Raises:
         UserError: HW473, the source does not fit the stream or cannot be opened.
@@ -67,10 +71,19 @@ def open_source(session: SparkSession, stream: Relation, base: Path, needed: fro
     reader = session.readStream.name(source_name(stream))
     try:
         if source.format == "parquet":
-            return _parquet_files(reader, stream, source, needed)
-        return _OPENERS[source.format](reader, stream, source)
+            return only(_parquet_files(reader, stream, source, wanted.columns), stream, wanted)
+        return only(_OPENERS[source.format](reader, stream, source), stream, wanted)
     except AnalysisException as error:
         raise _refused(stream, _first_line(error)) from error
+
+
+def only(frame: DataFrame, stream: Relation, wanted: Wanted) -> DataFrame:
+    """The rows of a source that can change something, and those that have to be rejected."""
+    condition = portable(wanted.rows)
+    if condition == TRUE:
+        return frame
+    rejected = [col(quoted(f.name)).isNull() for f in stream.fields if not f.nullable]
+    return frame.where(reduce(or_, rejected, col(quoted(RECORD)).isNotNull()) | spark_condition(condition))
 
 
 def _refused(stream: Relation, reason: str, hint: str = "look at the FROM of the stream") -> UserError:
@@ -107,8 +120,9 @@ def _csv_files(reader: DataStreamReader, stream: Relation, source: Source) -> Da
     return _records(_files(reader, stream, source), stream)
 
 
-def _parquet_files(reader: DataStreamReader, stream: Relation, source: Source, needed: frozenset[str]) -> DataFrame:
+def _parquet_files(reader: DataStreamReader, stream: Relation, source: Source, wanted: frozenset[str]) -> DataFrame:
     """Parquet alone can leave columns unread: of text, every record must be looked at whole to know that it fits."""
+    needed = wanted | {f.name for f in stream.fields if not f.nullable}
     _settings(source, stream, {})
     folder = _folder(stream, source)
     frame = reader.format("parquet").schema(spark_schema(stream.fields)).option("maxBytesPerTrigger", MAX_BYTES)

@@ -12,6 +12,7 @@ import duckdb
 from headwater import types as t
 from headwater.algebra.read import read_type
 from headwater.plan.program import Program, program_from_dict
+from headwater.plan.wanted import Wanted, everything, wanted_of
 from headwater.sql.names import fold
 
 
@@ -172,13 +173,11 @@ class Catalog:
             return True
         return any(one.program and relation.name in one.program.stored_reads for one in self.relations)
 
-    def needed_columns(self, stream: Relation) -> frozenset[str]:
-        """The columns of a stream that must be there: all if it is retained, else those that are used or checked."""
+    def wanted(self, stream: Relation) -> Wanted:
+        """What of a stream must be stored, if anything is: all of it if it is retained, else what views use."""
         if stream.retain is not None:
-            return frozenset(f.name for f in stream.fields)
-        used = [one.program.columns_of(stream.name) for one in self.relations if one.program]
-        checked = frozenset(f.name for f in stream.fields if not f.nullable)
-        return checked.union(*used)
+            return everything(stream.fields)
+        return wanted_of(stream.name, [one.program for one in self.relations if one.program])
 
     @property
     def grouped(self) -> frozenset[str]:
