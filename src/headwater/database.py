@@ -7,7 +7,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -212,12 +212,14 @@ class Database:
         """Where the warehouse stands: epoch, relations with their rows and state, and the writers' queue."""
         self._check_open()
         requests, rows = self.writer.waiting
+        building = self.engine.building
         return {
             "warehouse": str(self.warehouse.folder or ":memory:"),
             "placement": self.placement,
             "epoch": self.engine.epoch,
             "relations": self._consistently(lambda: [relation_facts(self, one) for one in self.engine.catalog]),
             "queue": {"requests": requests, "rows": rows},
+            **({"building": asdict(building)} if building is not None else {}),
         }
 
     def _consistently(self, look: Callable[[], T]) -> T:

@@ -12,13 +12,18 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+TICK_SECONDS = 0.5
 
 #: For each statement that was given up, whether it has ended since.
 _abandoned: list[threading.Event] = []
 
 
-def run_in_background(work: Callable[[], T]) -> T:
+def run_in_background(work: Callable[[], T], tick: Callable[[], None] = lambda: None) -> T:
     """What `work` returns or raises; Ctrl-C gives it up.
+
+    Args:
+        work: what to do.
+        tick: called now and then while it is being done.
 
     Raises:
         KeyboardInterrupt: at once, whether or not the work has ended.
@@ -38,7 +43,8 @@ def run_in_background(work: Callable[[], T]) -> T:
 
     threading.Thread(target=target, name="headwater-statement", daemon=True).start()
     try:
-        ended.wait()
+        while not ended.wait(TICK_SECONDS):
+            tick()
     except KeyboardInterrupt:
         _abandoned.append(ended)
         raise

@@ -184,8 +184,11 @@ class _Printer(abc.ABC):
         parts.append(f"{self.rows.total():,} rows so far")
         if self.rejects.total():
             parts.append(counted(self.rejects.total(), "reject"))
-        if self.suspended:
-            parts.append(f"suspended: {', '.join(self.suspended)}")
+        behind = {name: epochs for name, epochs in progress.behind.items() if epochs}
+        parts.append(
+            ", ".join(f"{name} is {counted(epochs, 'epoch')} behind" for name, epochs in behind.items())
+            or "all views current"
+        )
         return "  ".join(parts)
 
 
@@ -224,6 +227,7 @@ class _Json(_Printer):
                     "rejects": dict(progress.rejects),
                     "seconds": round(progress.seconds, 4),
                     "suspended": dict(progress.suspended),
+                    "behind": dict(progress.behind),
                 },
                 ensure_ascii=False,
             )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
+from collections.abc import Callable, Iterator
 
 from headwater.cli.background import is_idle, run_in_background
 from headwater.cli.render import Writer
@@ -43,7 +46,8 @@ class Session:
         while True:
             database = self.database
             if isinstance(database, Database):
-                return run_in_background(lambda: self.database.execute(piece.text, name=piece.source.name))
+                with _progress(database) as tick:
+                    return run_in_background(lambda: self.database.execute(piece.text, name=piece.source.name), tick)
             try:  # waits for a socket, which Ctrl-C interrupts
                 return database.execute(piece.text, name=piece.source.name)
             except HeadwaterError as error:
@@ -67,3 +71,24 @@ class Session:
         """Close the warehouse, unless that would wait for a statement that was given up."""
         if is_idle():
             self.database.close()
+
+
+@contextlib.contextmanager
+def _progress(database: Database) -> Iterator[Callable[[], None]]:
+    """Says on a terminal how far the view is that is being built."""
+    shown = False
+
+    def tick() -> None:
+        nonlocal shown
+        building = database.engine.building
+        if building is not None and sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[2K{building}")
+            sys.stderr.flush()
+            shown = True
+
+    try:
+        yield tick
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()

@@ -31,6 +31,11 @@ def create_base(engine: Engine, relation: Relation) -> None:
 
 def create_view(engine: Engine, relation: Relation) -> None:
     """Make a view and fill it from what its inputs hold."""
+    with engine.tracking(relation.name):
+        _create_view_carefully(engine, relation)
+
+
+def _create_view_carefully(engine: Engine, relation: Relation) -> None:
     try:
         _create_view(engine, relation, net=False)
     except (ViewFailed, NotPlanned):  # perhaps only over a row that is gone already
@@ -101,7 +106,8 @@ def refresh(engine: Engine, relation: Relation) -> Epoch:
             hint="drop and create the view; a stream with RETAIN ALL keeps all rows",
         )
     after = engine.catalog.with_changed(catalogs.resume(relation))
-    return engine.run([], after, rebuild=relation.name)
+    with engine.tracking(relation.name):
+        return engine.run([], after, rebuild=relation.name)
 
 
 def first_epoch_seen(engine: Engine, relation: Relation) -> int:

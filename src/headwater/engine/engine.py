@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
@@ -75,6 +76,24 @@ class Mark:
     rejects: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Building:
+    """A view that is being evaluated whole.
+
+    Attributes:
+        view: its name.
+        percent: how far the statement under way is.
+        seconds: since it began.
+    """
+
+    view: str
+    percent: float
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"building {self.view}: {self.percent:.0f}% after {self.seconds:.0f} s"
+
+
 class Engine:
     """The writer of a warehouse. Callers hold `lock` while they use it."""
 
@@ -92,6 +111,7 @@ class Engine:
         #: How often a relation was dropped: a store that stands when this has not changed is the store it was.
         self.drops = 0
         self._emitted: Emitted = {}
+        self._building: tuple[str, float] | None = None
         try:
             self._start()
         except duckdb.Error as error:
@@ -122,6 +142,27 @@ class Engine:
         """Close the warehouse once no epoch is under way."""
         with self.lock:
             self.warehouse.close()
+
+    @property
+    def building(self) -> Building | None:
+        """The view that is being evaluated whole, for whoever waits; safe to ask from any thread."""
+        now = self._building
+        if now is None:
+            return None
+        view, began = now
+        return Building(view, max(0.0, self.connection.query_progress()), time.monotonic() - began)
+
+    @contextlib.contextmanager
+    def tracking(self, view: str) -> Iterator[None]:
+        """Let `building` say how far the evaluation of a view is."""
+        self.connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+        self._building = (view, time.monotonic())
+        try:
+            yield
+        finally:
+            self._building = None
+            with contextlib.suppress(duckdb.Error):
+                self.connection.execute("RESET enable_progress_bar")
 
     # -- transactions ------------------------------------------------------------------------------------------------
 

@@ -51,6 +51,7 @@ class Progress:
         rejects: by stream.
         seconds: until it was committed, from the moment Spark handed it over.
         suspended: views that could not take it, with the reason.
+        behind: by view, how many epochs it has not seen: none, unless it is suspended.
     """
 
     batch: int
@@ -59,6 +60,7 @@ class Progress:
     rejects: Mapping[str, int]
     seconds: float
     suspended: Mapping[str, str] = field(default_factory=dict)
+    behind: Mapping[str, int] = field(default_factory=dict)
 
 
 Report = Callable[[Progress], None]
@@ -188,5 +190,11 @@ class Intake:
             epoch = database.engine.run(operations, mark=Mark(self._name, number, rejects))
         database.consolidator.nudge()
         rows = {one.stream.name: one.rows.num_rows for one in arrived}
-        self._report(Progress(number, epoch.number, rows, rejects, time.perf_counter() - began, dict(epoch.suspended)))
+        behind = {
+            one.name: epoch.number - (epoch.number if one.stopped is None else one.stopped)
+            for one in database.engine.catalog
+            if one.program
+        }
+        seconds = time.perf_counter() - began
+        self._report(Progress(number, epoch.number, rows, rejects, seconds, dict(epoch.suspended), behind))
         return True
