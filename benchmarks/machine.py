@@ -22,6 +22,7 @@ def facts() -> dict[str, object]:
         "processor": _processor(),
         "python": platform.python_version(),
         "duckdb": version("duckdb"),
+        "pyspark": version("pyspark"),
     }
 
 

@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,8 +32,9 @@ import pyarrow.parquet as pq
 from pyspark.sql.functions import lit
 
 import headwater as hw
+from benchmarks.disk import usage
+from benchmarks.following import Following
 from headwater.spark.batches import unite
-from headwater.spark.pipeline import Pipeline, Progress
 from headwater.spark.session import start_session
 from headwater.spark.sources import PLACE, RECORD
 from headwater.spark.types import spark_schema
@@ -133,7 +133,8 @@ class Inline:
     name = "inline"
 
     def __init__(self, folder: Path, view: str) -> None:
-        self._db = hw.connect(folder / "inline")
+        self._warehouse = folder / "inline"
+        self._db = hw.connect(self._warehouse)
         for name, columns in TABLES.items():
             self._db.execute(f"CREATE STREAM {name} ({', '.join(f'{c} {of}' for c, of in columns.items())})")
         self._db.execute(f"CREATE VIEW {view} AS {VIEWS[view]}")
@@ -147,6 +148,9 @@ class Inline:
     def rows(self) -> list[tuple[object, ...]]:
         return _sorted(self._db.query(f"SELECT * FROM {self._view}"))
 
+    def state_bytes(self) -> int:
+        return usage(self._warehouse, without=("spark",)).bytes
+
     def close(self) -> None:
         self._db.close()
 
@@ -157,7 +161,8 @@ class Driver:
     name = "driver"
 
     def __init__(self, folder: Path, view: str) -> None:
-        db = hw.connect(folder / "driver", placement="driver")
+        self._warehouse = folder / "driver"
+        db = hw.connect(self._warehouse, placement="driver")
         assert isinstance(db, hw.Database)
         self._db, self._view, self._folder = db, view, folder / "arrivals"
         for name, columns in TABLES.items():
@@ -165,23 +170,8 @@ class Driver:
             fields = ", ".join(f"{c} {of}" for c, of in columns.items())
             db.execute(f"CREATE STREAM {name} ({fields}) FROM parquet '{self._folder / name}'")
         db.execute(f"CREATE VIEW {view} AS {VIEWS[view]}")
-        self._arrived, self._expected, self._number = 0, 0, 0
-        self._changed = threading.Condition()
-        self._pipeline = Pipeline(db, report=self._report)
-        self._failure: list[BaseException] = []
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._pipeline.run()
-        except BaseException as error:
-            self._failure.append(error)
-
-    def _report(self, progress: Progress) -> None:
-        with self._changed:
-            self._arrived += sum(progress.rows.values())
-            self._changed.notify_all()
+        self._number = 0
+        self._following = Following(db)
 
     def prepare(self, batch: Batch) -> None:
         """Write the files where Spark does not look; only their arrival is measured."""
@@ -190,15 +180,12 @@ class Driver:
             pq.write_table(table, self._folder / name / f".{self._number}.parquet")
 
     def apply(self, batch: Batch) -> None:
-        self._expected += _rows_of(batch)
+        self._following.take(_rows_of(batch), lambda: self._arrive(batch))
+
+    def _arrive(self, batch: Batch) -> None:
         for name in batch:
             hidden = self._folder / name / f".{self._number}.parquet"
             hidden.rename(self._folder / name / f"{self._number}.parquet")
-        with self._changed:
-            while self._arrived < self._expected:
-                if self._failure:
-                    raise self._failure[0]
-                self._changed.wait(1.0)
 
     def stream(self, name: str) -> Relation:
         return self._db.find(name)
@@ -212,9 +199,11 @@ class Driver:
     def rows(self) -> list[tuple[object, ...]]:
         return _sorted(self._db.query(f"SELECT * FROM {self._view}"))
 
+    def state_bytes(self) -> int:
+        return usage(self._warehouse, without=("spark",)).bytes
+
     def close(self) -> None:
-        self._pipeline.stop()
-        self._thread.join()
+        self._following.close()
         self._db.close()
 
 
@@ -224,7 +213,8 @@ class HardCoded:
     name = "hard-coded"
 
     def __init__(self, folder: Path) -> None:
-        self._con = duckdb.connect(str(folder / "hand.duckdb"))
+        self._file = folder / "hand.duckdb"
+        self._con = duckdb.connect(str(self._file))
         self._con.execute("SET preserve_insertion_order = false")
         self._con.execute("CREATE TABLE c (k BIGINT)")
         self._con.execute("CREATE TABLE o (k BIGINT, c BIGINT, d DATE, p INT)")
@@ -257,6 +247,9 @@ class HardCoded:
     def rows(self) -> list[tuple[object, ...]]:
         query = "SELECT k, SUM(r) AS r, d, p FROM sums GROUP BY k, d, p"
         return _sorted(self._con.sql(query).to_arrow_table())
+
+    def state_bytes(self) -> int:
+        return usage(self._file).bytes + usage(self._file.with_name(f"{self._file.name}.wal")).bytes
 
     def close(self) -> None:
         self._con.close()
@@ -353,6 +346,7 @@ def _measure(batches: list[Batch], view: str, size: int, folder: Path, session: 
     finally:
         for system in systems:
             system.close()
+    state = {one.name: one.state_bytes() for one in systems if hasattr(one, "state_bytes")}  # its log merged by now
     for name, seconds in times.of.items():
         middle = statistics.median(seconds)
         yield {
@@ -362,6 +356,7 @@ def _measure(batches: list[Batch], view: str, size: int, folder: Path, session: 
             "p50 ms": middle * 1000,
             "worst ms": max(seconds) * 1000,
             "changes/s": round(size / middle),
+            "state MiB": state[name] / 2**20 if name in state else None,
         }
 
 

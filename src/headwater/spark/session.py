@@ -33,6 +33,9 @@ SETTINGS: Mapping[str, str] = {
     # On a local disk the default manager spends most of a small batch on files of its own.
     "spark.sql.streaming.checkpointFileManagerClass": _FILES,
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # Spark notes each file it has taken in a file of its own, and removes these after ten minutes unless told sooner:
+    # at ten epochs a second that would be thousands. The delay is for other readers, and there are none.
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "10s",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.ui.enabled": "false",
