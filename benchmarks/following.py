@@ -49,6 +49,12 @@ class Following:
                     raise TimeoutError(f"{self._arrived} of {self._expected} rows came")
                 waited = 0.0 if self._changed.wait(1.0) else waited + 1.0
 
+    def process_all(self) -> None:
+        """Wait until all that is there has been taken in."""
+        self._pipeline.process_all()
+        if self._failure:
+            raise self._failure[0]
+
     def close(self) -> None:
         """Stop after the epoch that is under way."""
         self._pipeline.stop()

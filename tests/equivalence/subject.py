@@ -42,19 +42,22 @@ class Subject(Protocol):
 
 
 class Headwater:
-    """A warehouse in memory."""
+    """A warehouse, in memory unless another is given."""
 
-    def __init__(self) -> None:
-        database = hw.connect(":memory:")
+    def __init__(self, database: hw.Database | None = None) -> None:
+        database = database or hw.connect(":memory:")  # type: ignore[assignment]
         assert isinstance(database, hw.Database)
         self.database = database
         self.relations: dict[str, Relation] = {}
-        self.epoch = 0  #: number of the last epoch committed
         self._changes: dict[str, Bag] = {}
         self.database.observe(self._observe)
 
+    @property
+    def epoch(self) -> int:
+        """Number of the last epoch committed."""
+        return self.database.engine.epoch
+
     def _observe(self, number: int, changes: Mapping[str, pa.Table]) -> None:
-        self.epoch = number
         self._changes = {name: bag_of(table) for name, table in changes.items()}
 
     def define(self, relation: Relation) -> None:

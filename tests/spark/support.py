@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ VIEWS = """
     CREATE VIEW by_source AS SELECT src, count(*) AS n, sum(loss) AS loss, avg(loss) AS mean FROM m GROUP BY src;
     CREATE VIEW bad AS SELECT src, loss FROM by_source WHERE loss > 100
 """
+
+_WAIT_SECONDS = 60.0
 
 
 def opened(folder: Path) -> hw.Database:
@@ -63,3 +67,49 @@ def check(db: hw.Database, records: list[Mapping[str, object]]) -> None:
         assert (found[src]["n"], found[src]["loss"]) == (len(losses), sum(known) if known else None)
     bad = {src: row["loss"] for src, row in found.items() if row["loss"] is not None and row["loss"] > 100}
     assert bag(db, "SELECT src, loss FROM bad") == Counter(bad.items())
+
+
+class Following:
+    """A pipeline that runs in a thread, until the block ends; then it must not have failed."""
+
+    def __init__(self, db: hw.Database, **options: Any) -> None:
+        self._pipeline = Pipeline(db, **options)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._pipeline.run()
+        except BaseException as error:
+            self._error = error
+
+    def is_running(self) -> bool:
+        """True; raises what it ended with, if it did."""
+        if self._error is not None:
+            raise self._error
+        assert self._thread.is_alive(), "it ended by itself"
+        return True
+
+    def process_all(self) -> None:
+        self._pipeline.process_all()
+
+    def stop(self) -> None:
+        self._pipeline.stop()
+        self._thread.join(_WAIT_SECONDS)
+        assert not self._thread.is_alive()
+        if self._error is not None:
+            raise self._error
+
+    def __enter__(self) -> Following:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + _WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)

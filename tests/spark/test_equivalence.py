@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
 
-from headwater.spark.types import spark_schema
-from tests.equivalence.bags import Bag, Bags
+from tests.equivalence.bags import Bags
 from tests.equivalence.case import Case
 from tests.equivalence.check import nearly
 from tests.equivalence.generate import make_case
 from tests.equivalence.subject import Headwater
-from tests.equivalence.values import canonical, plain
+from tests.spark.references import ask, make_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
@@ -42,25 +40,11 @@ def compare(spark: Any, case: Case, subject: Headwater) -> None:
         bags.apply(epoch)
         subject.apply(epoch)
     for relation in case.relations:
-        rows = [
-            tuple(plain(value, of) for value, of in zip(row, relation.types, strict=True))
-            for row in bags.contents[relation.name].elements()
-        ]
-        spark.createDataFrame(rows, spark_schema(relation.columns)).createOrReplaceTempView(relation.name)
+        make_table(spark, relation, bags.contents[relation.name])
     unknown = subject.suspended
     for view in views:
         if view.name in unknown or any(name in view.query for name in unknown):
             unknown.add(view.name)
             continue
-        frame = spark.sql(view.query)
-        frame.createOrReplaceTempView(view.name)
-        expected: Bag = Counter(tuple(canonical(_plain(value)) for value in row) for row in frame.collect())
-        wrong = nearly(subject.contents(view.name), expected)
+        wrong = nearly(subject.contents(view.name), ask(spark, view))
         assert not wrong, f"seed {case.seed}, {view.name}: {view.query}\n{dict(wrong)}"
-
-
-def _plain(value: Any) -> Any:
-    """A value of Spark's rows: structs are rows themselves, bytes are mutable."""
-    if isinstance(value, bytearray):
-        return bytes(value)
-    return tuple(value) if hasattr(value, "asDict") else value

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import headwater as hw
 from headwater.engine.engine import Engine
 from headwater.spark.intake import REJECTS
 from headwater.spark.pipeline import CHECKPOINT, Pipeline
-from tests.spark.support import MEASURED, VIEWS, bag, check, drain, measured, opened, put
+from tests.spark.support import MEASURED, VIEWS, bag, check, drain, measured, opened, put, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
@@ -77,6 +79,68 @@ def test_malformed_records_are_kept_and_counted(tmp_path: Path, inbox: Path) -> 
         status: dict[str, Any] = db.status()
         [stream] = [one for one in status["relations"] if one["name"] == "m"]
         assert stream["rejects"] == 5
+
+
+def test_records_that_spark_reads_and_headwater_does_not_hold(tmp_path: Path, inbox: Path) -> None:
+    """Years after 9999, a TINYINT of 200, a key that is there twice, bytes that are no UTF-8: rejects like others."""
+    bad = {
+        b'{"k": 1, "at": "20000-01-01 00:00:00"}': "s.at TIMESTAMP: ",
+        b'{"k": 1, "day": "10000-01-01"}': "s.day DATE: 10000-01-01 is out of range",
+        b'{"k": 1, "days": ["10000-01-01"]}': "s.days ARRAY<DATE>: a date in it is out of range",
+        b'{"k": 200}': "s.k TINYINT: 200 is out of range",
+        b'{"k": 1, "m": {"a": 1, "a": 2}}': "has the key 'a' twice",
+        b'{"k": 1, "x": "\xff"}': "it is not valid UTF-8",
+        b'{"at": "20000-01-01 00:00:00"}': "s.k cannot be NULL",
+    }
+    good = [b'{"k": 127, "x": "a", "days": ["2024-01-01", null]}', b'{"k": -128, "m": {"a": 1}}']
+    (inbox / "a.json").write_bytes(b"\n".join([good[0], *bad, good[1]]))
+    with opened(tmp_path / "w") as db:
+        columns = "k TINYINT NOT NULL, at TIMESTAMP, day DATE, days ARRAY<DATE>, m MAP<STRING, INT>, x STRING"
+        db.execute(f"CREATE STREAM s ({columns}) RETAIN ALL FROM json '{inbox}'")
+        [one] = drain(db)
+        assert (one.rows, one.rejects) == ({"s": len(good)}, {"s": len(bad)})
+        assert bag(db, "SELECT k, x FROM s") == {(127, "a"): 1, (-128, None): 1}
+        [kept] = (tmp_path / "w" / REJECTS / "s").iterdir()
+        told = [json.loads(line) for line in kept.read_text().splitlines()]
+        for reason in bad.values():
+            assert any(reason in line["reason"] for line in told), reason
+        assert '{"k": 1, "x": "\\xff"}' in [line["record"] for line in told]
+
+
+def test_empty_fields_of_csv(tmp_path: Path, inbox: Path) -> None:
+    """An empty field is NULL, an empty text is not; a record that is too long to explain is a reject all the same."""
+    put(inbox, "a.csv", ["n,x", "1,", '2,""', ",a", '"",b', f"c,{'d' * 200_000}"])
+    with opened(tmp_path / "w") as db:
+        db.execute(f"CREATE STREAM s (n INT, x STRING) RETAIN ALL FROM csv '{inbox}'")
+        [one] = drain(db)
+        assert (one.rows, one.rejects) == ({"s": 3}, {"s": 2})
+        assert bag(db, "SELECT n, x FROM s") == {(1, None): 1, (2, ""): 1, (None, "a"): 1}
+
+
+def test_where_spark_is_more_lenient_than_copy(tmp_path: Path, inbox: Path) -> None:
+    lines = {
+        '{"n": 1, "other": 2}': (1, None, None, None, None),
+        '{"N": 2}': (None, None, None, None, None),
+        '{"n": 3} {"n": 4}': (3, None, None, None, None),
+        '{"x": {"a": 1}}': (None, '{"a": 1}', None, None, None),
+        '{"d": 1.005}': (None, None, Decimal("1.01"), None, None),
+        '{"f": 1e400}': (None, None, None, float("inf"), None),
+        '{"day": "2024-1-1"}': (None, None, None, None, dt.date(2024, 1, 1)),
+        '{"day": "2024"}': (None, None, None, None, dt.date(2024, 1, 1)),
+        '{"day": "2024-01-01T10:00:00"}': (None, None, None, None, dt.date(2024, 1, 1)),
+    }
+    put(inbox, "a.json", [*lines, '[{"n": 5}, {"n": 6}]'])
+    fields = tmp_path / "csv"
+    put(fields, "a.csv", ["n,x", "1,", '2,"NULL"', "3,NULL", '4,""', '5,"two', 'lines"'])
+    with opened(tmp_path / "w") as db:
+        columns = "n INT, x STRING, d DECIMAL(5,2), f DOUBLE, day DATE"
+        db.execute(f"CREATE STREAM s ({columns}) RETAIN ALL FROM json '{inbox}'")
+        db.execute(f"CREATE STREAM c (n INT, x STRING) RETAIN ALL FROM csv '{fields}' (null 'NULL')")
+        [one] = drain(db)
+        assert one.rejects == {"c": 1}
+        array = [(n, None, None, None, None) for n in (5, 6)]
+        assert bag(db, "SELECT * FROM s") == Counter([*lines.values(), *array])
+        assert bag(db, "SELECT * FROM c") == {(1, None): 1, (2, None): 1, (3, None): 1, (4, ""): 1, (5, "two"): 1}
 
 
 def test_a_batch_that_comes_again_is_skipped(tmp_path: Path, inbox: Path) -> None:
@@ -175,13 +239,6 @@ def test_columns_that_nobody_needs_are_not_read(tmp_path: Path) -> None:
             thread.join(60)
         assert db.query("SELECT c FROM sums").to_pylist() == [{"c": sum(n * 1.5 for n in range(4, 20))}]
         assert bag(db, "SELECT b, c FROM texts") == {(str(n), n * 1.5): 1 for n in range(10, 20)}
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def wait_for(db: hw.Database, rows: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -14,16 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit, struct
+from pyspark.sql.types import StructType
 
 from headwater import types as t
 from headwater.engine.arrow_types import to_storage
 from headwater.engine.file_streams import SomeRows
 from headwater.engine.files_csv import parse_options
-from headwater.engine.ingest import rows_to_arrow
+from headwater.engine.ingest import row_number, rows_to_arrow
 from headwater.engine.ingest_text import from_json, from_text
 from headwater.engine.ingest_values import RefusedError
+from headwater.errors import UserError
 from headwater.spark.sources import PLACE, RECORD
-from headwater.spark.types import quoted, spark_schema
+from headwater.spark.types import quoted
 from headwater.store.catalog import Relation
 
 STREAM = "#stream"
@@ -55,12 +57,13 @@ def unite(frames: Sequence[tuple[Relation, DataFrame]]) -> DataFrame:
     whole: DataFrame | None = None
     for position, (stream, frame) in enumerate(frames):
         columns = [lit(position).cast("int").alias(STREAM)]
-        for other, (relation, _) in enumerate(frames):
+        for other, (relation, theirs) in enumerate(frames):
             if other == position:
                 names = [col(quoted(f.name)) for f in stream.fields]
                 columns.append(struct(*names).alias(f"c{other}"))
             else:
-                columns.append(lit(None).cast(spark_schema(relation.fields)).alias(f"c{other}"))
+                shape = StructType([theirs.schema[f.name] for f in relation.fields])
+                columns.append(lit(None).cast(shape).alias(f"c{other}"))
         part = frame.select(*columns, col(quoted(RECORD)), col(quoted(PLACE)))
         whole = part if whole is None else whole.unionAll(part)
     assert whole is not None
@@ -81,8 +84,15 @@ def _arrived(table: pa.Table, column: str, stream: Relation) -> Arrived:
     broken = pc.is_valid(table.column(RECORD))
     rejects = []
     if pc.any(broken).as_py():
-        for one in table.filter(broken).select([RECORD, PLACE]).to_pylist():
-            rejects.append(Reject(one[RECORD], explain_record(one[RECORD], stream), one[PLACE]))
+        kept = table.filter(broken)
+        texts = kept.column(RECORD).cast(pa.binary()).to_pylist()  # Spark hands over bytes that are no UTF-8, too
+        for text, place in zip(texts, kept.column(PLACE).to_pylist(), strict=True):
+            try:
+                record = text.decode()
+                reason = explain_record(record, stream)
+            except UnicodeDecodeError:
+                record, reason = text.decode(errors="backslashreplace"), "it is not valid UTF-8"
+            rejects.append(Reject(record, reason, place))
         table = table.filter(pc.invert(broken))
     whole = table.column(column).combine_chunks()
     arrays = whole.flatten() if isinstance(whole, pa.StructArray) else []
@@ -90,12 +100,47 @@ def _arrived(table: pa.Table, column: str, stream: Relation) -> Arrived:
     for f in stream.fields:
         if not f.nullable and rows.column(f.name).null_count:
             missing = pc.is_null(rows.column(f.name))
-            for row in rows.filter(missing).to_pylist():
-                text = json.dumps(row, default=str, ensure_ascii=False)
+            for text in _texts(rows.filter(missing)):
                 rejects.append(Reject(text, f"{stream.name}.{f.name} cannot be NULL"))
             rows = rows.filter(pc.invert(missing))
-    fitted = rows_to_arrow(rows, stream.fields, relation=stream.name)
+    fitted = _fitted(rows, stream, rejects)
     return Arrived(stream, to_storage(fitted, stream.fields), rejects)
+
+
+def _fitted(rows: pa.Table, stream: Relation, rejects: list[Reject]) -> pa.Table:
+    """Rows in exactly the stream's types. Those with a value that we do not hold, a year 10000, go to the rejects.
+
+    They are found by halves: there are hardly ever any.
+    """
+    try:
+        return rows_to_arrow(rows, stream.fields, relation=stream.name)
+    except UserError as error:
+        none = rows_to_arrow(rows.slice(0, 0), stream.fields, relation=stream.name)
+        if rows.num_rows == 1:
+            rejects.append(Reject(_texts(rows)[0], error.message.replace(f", {row_number(0)}", "")))
+            return none
+        middle = rows.num_rows // 2
+        return pa.concat_tables(_fitted(half, stream, rejects) for half in (rows.slice(0, middle), rows.slice(middle)))
+
+
+def _texts(rows: pa.Table) -> list[str]:
+    """Rows as JSON, whatever is in them."""
+    records = ({name: _shown(one[name]) for name in rows.column_names} for one in _scalars(rows))
+    return [json.dumps(record, default=str, ensure_ascii=False) for record in records]
+
+
+def _scalars(rows: pa.Table) -> Iterator[dict[str, pa.Scalar]]:
+    for index in range(rows.num_rows):
+        yield {name: rows.column(name)[index] for name in rows.column_names}
+
+
+def _shown(value: pa.Scalar) -> object:
+    """A value for people; Python has none for some moments and some texts."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        of = value.type
+        return repr(value.cast(pa.binary()).as_py()) if pa.types.is_string(of) else f"a {of} out of range"
 
 
 def _without_zone(array: pa.Array) -> pa.Array:
@@ -115,6 +160,8 @@ def explain_record(record: str, stream: Relation) -> str:
             _read_json(record, stream)
     except RefusedError as refused:
         return refused.reason
+    except (csv.Error, ValueError, ArithmeticError) as error:  # a reason must not stop what it explains
+        return f"it cannot be read: {error}"
     columns = ", ".join(f"{f.name} {f.type}" for f in stream.fields)
     return f"Spark does not read it as {columns}"
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headwater.errors import UserError
+from headwater.plan.wanted import Wanted, everything
 from headwater.spark.intake import SPARK, Intake, Progress, Report, Streams, folder_of
 from headwater.spark.session import start_session
 from headwater.spark.sources import check_new_files, open_source, source_name
+from headwater.store.catalog import Catalog, Relation
 
 if TYPE_CHECKING:
     from headwater.database import Database
@@ -48,6 +53,8 @@ class Pipeline:
         self._base = base or Path()
         self._folder = folder_of(database)
         self._stop = threading.Event()
+        self._query: StreamingQuery | None = None
+        self._over = False
         self._seen: set[str] = set()
         self._intake = Intake(database, PIPELINE, self._streams, report, self._check_files)
 
@@ -58,14 +65,20 @@ class Pipeline:
             UserError: HW473 a source cannot be read; HW475 there is none.
             HeadwaterError: an epoch could not be committed.
         """
-        session = start_session(self._folder / SPARK, self._settings)
+        self._over = False
+        try:
+            self._run(start_session(self._folder / SPARK, self._settings), once)
+        finally:
+            self._over, self._query = True, None
+
+    def _run(self, session: SparkSession, once: bool) -> None:
         while not self._stop.is_set():
             streams = self._streams()
             if not streams:
                 raise UserError(
                     "HW475", "no stream has a source", hint="CREATE STREAM s (...) FROM json 'folder', for example"
                 )
-            query = self._start(session, streams, once)
+            query = self._query = self._start(session, streams, once)
             try:
                 changed = self._follow(query, streams)
             finally:
@@ -77,9 +90,21 @@ class Pipeline:
         """End after the epoch that is under way; safe to call from a signal handler."""
         self._stop.set()
 
+    def process_all(self) -> None:
+        """Wait until all that is there now has been taken in; `run` runs in another thread. Returns when that ends."""
+        while not self._stop.is_set() and not self._over:
+            query = self._query
+            if query is None:
+                time.sleep(_LOOK_SECONDS)
+                continue
+            with contextlib.suppress(PySparkException):  # it was started anew, or has failed, which `run` raises
+                query.processAllAvailable()
+                if query.isActive and query is self._query:
+                    return
+
     def _streams(self) -> Streams:
         catalog = self._database.engine.catalog
-        return [(one, catalog.wanted(one)) for one in catalog if one.source is not None]
+        return [(one, _read_of(one, catalog)) for one in catalog if one.source is not None]
 
     def _check_files(self) -> None:
         check_new_files((stream for stream, _ in self._streams()), self._base, self._seen)
@@ -96,6 +121,18 @@ class Pipeline:
             if query.isActive and not _is_read(self._streams(), streams):
                 return True
         return False
+
+
+def _read_of(stream: Relation, catalog: Catalog) -> Wanted:
+    """What is read of a stream: what is wanted, but for columns of text, which is looked at whole in any case.
+
+    A socket is read whole: to begin anew because more is wanted would lose lines.
+    """
+    assert stream.source is not None
+    whole, wanted = everything(stream.fields), catalog.wanted(stream)
+    if stream.source.format == "socket":
+        return whole
+    return wanted if stream.source.format == "parquet" else Wanted(whole.columns, wanted.rows)
 
 
 def _is_read(wanted: Streams, read: Streams) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
@@ -31,12 +32,14 @@ from headwater.engine.files_csv import CsvOptions, parse_options
 from headwater.errors import UserError
 from headwater.plan.wanted import Wanted, portable
 from headwater.spark.conditions import spark_condition
-from headwater.spark.types import quoted, spark_schema, spark_type
+from headwater.spark.types import json_schema, quoted, spark_schema, spark_type
 from headwater.store.catalog import Relation, Source
 
 RECORD, PLACE = "#record", "#place"
 #: How much of a folder becomes one epoch at most, so that a large history comes in pieces.
 MAX_BYTES = 128 << 20
+#: What Spark calls a CSV field that is empty and not quoted, which is NULL. Were it empty text, `""` would be NULL too.
+_NO_FIELD = "\ufdd0"
 WRONG_SOURCE = "HW473"
 FOLDERS = ("json", "csv", "parquet")
 KAFKA_PACKAGE = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}"
@@ -50,6 +53,12 @@ def source_name(stream: Relation) -> str:
     plain = re.sub(r"\W", "_", stream.folded, flags=re.ASCII)
     identity = f"{stream.folded}\n{stream.source}\n{stream.created}"
     return f"{plain}_{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
+
+
+def _position_name(stream: Relation, source: Source) -> str:
+    """Whose position Spark goes on from; nobody's for a socket, which counts its lines from 0 at every start."""
+    name = source_name(stream)
+    return f"{name}_{secrets.token_hex(4)}" if source.format == "socket" else name
 
 
 def open_source(session: SparkSession, stream: Relation, base: Path, wanted: Wanted) -> DataFrame:
@@ -68,7 +77,7 @@ def open_source(session: SparkSession, stream: Relation, base: Path, wanted: Wan
     assert source is not None
     if source.format in FOLDERS and "://" not in source.location:
         source = replace(source, location=str((base / source.location).resolve()))
-    reader = session.readStream.name(source_name(stream))
+    reader = session.readStream.name(_position_name(stream, source))
     try:
         if source.format == "parquet":
             return only(_parquet_files(reader, stream, source, wanted.columns), stream, wanted)
@@ -99,7 +108,7 @@ def _first_line(error: PySparkException) -> str:
 
 def _json_files(reader: DataStreamReader, stream: Relation, source: Source) -> DataFrame:
     _settings(source, stream, {})
-    return _records(_files(reader.format("json"), stream, source), stream)
+    return _records(_files(reader.format("json"), stream, source, json_schema(stream.fields)), stream)
 
 
 def _csv_files(reader: DataStreamReader, stream: Relation, source: Source) -> DataFrame:
@@ -112,12 +121,12 @@ def _csv_files(reader: DataStreamReader, stream: Relation, source: Source) -> Da
         sep=settings.delimiter,
         quote=settings.quote,
         escape=settings.escape or settings.quote,
-        nullValue=settings.null,
+        nullValue=settings.null or _NO_FIELD,
         emptyValue="",
         # The names in the header are compared with the columns; without this Spark takes columns by position.
         enforceSchema=not settings.header,
     )
-    return _records(_files(reader, stream, source), stream)
+    return _records(_files(reader, stream, source, spark_schema(stream.fields)), stream)
 
 
 def _parquet_files(reader: DataStreamReader, stream: Relation, source: Source, wanted: frozenset[str]) -> DataFrame:
@@ -162,10 +171,15 @@ def check_new_files(streams: Iterable[Relation], base: Path, seen: set[str]) -> 
             seen.add(entry.path)
 
 
-def _files(reader: DataStreamReader, stream: Relation, source: Source) -> DataFrame:
-    schema = spark.StructType([*spark_schema(stream.fields).fields, spark.StructField(RECORD, spark.StringType())])
-    reader = reader.schema(schema).option("columnNameOfCorruptRecord", RECORD).option("mode", "PERMISSIVE")
+def _files(reader: DataStreamReader, stream: Relation, source: Source, columns: spark.StructType) -> DataFrame:
+    reader = (
+        reader.schema(_with_record(columns)).option("columnNameOfCorruptRecord", RECORD).option("mode", "PERMISSIVE")
+    )
     return reader.option("maxBytesPerTrigger", MAX_BYTES).load(_folder(stream, source))
+
+
+def _with_record(columns: spark.StructType) -> spark.StructType:
+    return spark.StructType([*columns.fields, spark.StructField(RECORD, spark.StringType())])
 
 
 def _folder(stream: Relation, source: Source) -> str:
@@ -218,7 +232,7 @@ def _kafka(reader: DataStreamReader, stream: Relation, source: Source) -> DataFr
 
 def _lines(frame: DataFrame, column: str, stream: Relation) -> DataFrame:
     """Rows out of a column of JSON texts."""
-    schema = spark.StructType([*spark_schema(stream.fields).fields, spark.StructField(RECORD, spark.StringType())])
+    schema = _with_record(json_schema(stream.fields))
     text = col(column).cast("string")
     settings = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RECORD}
     parsed = frame.select(from_json(text, schema, settings).alias("row"), text.alias("text"))

@@ -41,6 +41,27 @@ def spark_schema(fields: t.Schema) -> spark.StructType:
     return spark.StructType([spark.StructField(f.name, spark_type(f.type)) for f in fields])
 
 
+def json_schema(fields: t.Schema) -> spark.StructType:
+    """The columns as Spark must read them from JSON, where it takes 200 for a TINYINT of -56 instead of refusing it.
+
+    So TINYINT is read as SMALLINT, and Headwater refuses what does not fit.
+    """
+    return spark.StructType([spark.StructField(f.name, _without_bytes(spark_type(f.type))) for f in fields])
+
+
+def _without_bytes(of: spark.DataType) -> spark.DataType:
+    match of:
+        case spark.ByteType():
+            return spark.ShortType()
+        case spark.ArrayType():
+            return spark.ArrayType(_without_bytes(of.elementType))
+        case spark.MapType():
+            return spark.MapType(_without_bytes(of.keyType), _without_bytes(of.valueType))
+        case spark.StructType():
+            return spark.StructType([spark.StructField(f.name, _without_bytes(f.dataType)) for f in of.fields])
+    return of
+
+
 def quoted(name: str) -> str:
     """A column's name as Spark's functions take it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,90 @@
+"""Spark SQL itself as a second opinion on views."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from headwater.spark.types import spark_schema
+from tests.equivalence.bags import Bag, Bags, added
+from tests.equivalence.case import Case, Relation, View
+from tests.equivalence.values import canonical, plain
+
+
+class OnSpark:
+    """Spark evaluates the text of views that were there from the beginning, once, after the last epoch."""
+
+    name = "spark"
+    exact = False
+
+    def __init__(self, session: Any, case: Case, suspended: Callable[[], set[str]]) -> None:
+        """Know a case.
+
+        Args:
+            session: Spark's, in ANSI mode and UTC.
+            case: what will be run.
+            suspended: views that do not follow their inputs at the moment.
+        """
+        self._session = session
+        self._left = len(case.epochs)
+        self._bags = Bags.of(case)
+        self._stopped = suspended
+        self._unknown = {view.name for view in case.views}
+        self._answers: dict[str, Bag] = {}
+
+    def create_view(self, view: View) -> None:
+        reads_unknown = any(re.search(rf"\b{name}\b", view.query) for name in self._unknown)
+        if view.created == 0 and not reads_unknown:
+            self._unknown.remove(view.name)
+
+    def apply(self, changes: dict[str, Bag], number: int) -> dict[str, Bag] | None:
+        for name, change in changes.items():
+            self._bags.contents[name] = added(self._bags.contents[name], change)
+        self._left -= 1
+        if not self._left:
+            for relation in self._bags.relations.values():
+                make_table(self._session, relation, self._bags.contents[relation.name])
+        return None
+
+    def refresh(self, view: View, number: int) -> dict[str, Bag] | None:
+        return None
+
+    @property
+    def suspended(self) -> set[str] | None:
+        return None
+
+    def contents(self, view: View) -> Bag | None:
+        if self._left or view.name in self._unknown:
+            return None
+        stopped = self._stopped()
+        if view.name in stopped or any(re.search(rf"\b{name}\b", view.query) for name in self._unknown | stopped):
+            self._unknown.add(view.name)
+            return None
+        if view.name not in self._answers:
+            self._answers[view.name] = ask(self._session, view)
+        return self._answers[view.name]
+
+    def close(self) -> None:
+        pass
+
+
+def make_table(session: Any, relation: Relation, bag: Bag) -> None:
+    """Let Spark know a relation with these rows."""
+    rows = [tuple(plain(value, of) for value, of in zip(row, relation.types, strict=True)) for row in bag.elements()]
+    session.createDataFrame(rows, spark_schema(relation.columns)).createOrReplaceTempView(relation.name)
+
+
+def ask(session: Any, view: View) -> Bag:
+    """Spark's answer to a view's query, which it then knows under the view's name."""
+    frame = session.sql(view.query)
+    frame.createOrReplaceTempView(view.name)
+    return Counter(tuple(canonical(_plain(value)) for value in row) for row in frame.collect())
+
+
+def _plain(value: Any) -> Any:
+    """A value of Spark's rows: structs are rows themselves, bytes are mutable."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return tuple(value) if hasattr(value, "asDict") else value
