@@ -29,6 +29,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import Column
 from pyspark.sql.functions import col, lit
 
 import headwater as hw
@@ -40,6 +41,7 @@ from headwater.spark.session import start_session
 from headwater.spark.sources import PLACE, RECORD, only
 from headwater.spark.types import spark_schema, spark_type
 from headwater.store.catalog import Relation
+from headwater.types import Field
 
 SCALE = 1
 #: Changes in an epoch, with how many epochs are measured.
@@ -137,6 +139,11 @@ def _plain(table: pa.Table) -> pa.Table:
     return table
 
 
+def _count(rows: pa.Table, condition: str) -> int:
+    [(found,)] = duckdb.sql(f"SELECT count(*) FROM rows WHERE {condition}").fetchall()
+    return int(found)
+
+
 def _rows_of(batch: Batch) -> int:
     return sum(table.num_rows for table in batch.values())
 
@@ -193,9 +200,7 @@ class Driver:
         self._handed_over = 0
         for name, table in batch.items():
             pq.write_table(table, self._folder / name / f".{self._number}.parquet")
-            condition = WANTED[self._view].get(name, "false")
-            [(rows,)] = duckdb.sql(f"SELECT count(*) FROM table WHERE {condition}").fetchall()
-            self._handed_over += int(rows)
+            self._handed_over += _count(table, WANTED[self._view].get(name, "false"))
 
     def apply(self, batch: Batch) -> None:
         self._following.take(self._handed_over, lambda: self._arrive(batch))
@@ -381,6 +386,12 @@ def _measure(batches: list[Batch], view: str, size: int, folder: Path, session: 
         }
 
 
+def _or_null(f: Field, wanted: Wanted) -> Column:
+    if f.nullable and f.name not in wanted.columns:
+        return lit(None).cast(spark_type(f.type)).alias(f.name)
+    return col(f.name)
+
+
 def _floor(session: Any, driver: Driver) -> None:
     """Spark reads and filters the last epoch's files and hands the rows over, as one job."""
     frames = []
@@ -389,12 +400,7 @@ def _floor(session: Any, driver: Driver) -> None:
         nothing = lit(None).cast("string")
         frame = session.read.schema(spark_schema(stream.fields)).parquet(*driver.last_files(name))
         wanted = driver.wanted(name)
-        columns = [
-            col(f.name)
-            if f.name in wanted.columns or not f.nullable
-            else lit(None).cast(spark_type(f.type)).alias(f.name)
-            for f in stream.fields
-        ]
+        columns = [_or_null(f, wanted) for f in stream.fields]
         rows = frame.select(*columns, nothing.alias(RECORD), nothing.alias(PLACE))
         frames.append((stream, only(rows, stream, wanted)))
     unite(frames).toArrow()
