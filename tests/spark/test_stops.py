@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import headwater as hw
 from headwater.engine.engine import Engine
 from headwater.spark.batches import take_apart
 from headwater.spark.pipeline import Pipeline
@@ -45,6 +46,11 @@ def slow_down(patch: pytest.MonkeyPatch, place: str) -> threading.Event:
         slowed = Slowed(Engine.run)
         patch.setattr(Engine, "run", lambda *args, **named: slowed(*args, **named))
     return slowed.begun
+
+
+def nothing_new(db: hw.Database) -> bool:
+    """Whether all was taken in. A batch that was stopped between our commit and Spark's note of it is skipped."""
+    return all(one.epoch is None for one in drain(db))
 
 
 @pytest.fixture
@@ -85,7 +91,7 @@ def test_a_stream_made_in_a_batch(tmp_path: Path, inbox: Path, monkeypatch: pyte
                 wait_until(lambda: bag(db, "SELECT x FROM q").total() == 2 and following.is_running())
                 wait_until(lambda: bag(db, "SELECT sum(n) AS n FROM by_source") == {(40,): 1})
         check(db, records)
-        assert drain(db) == []
+        assert nothing_new(db)
         check(db, records)
         assert bag(db, "SELECT x FROM q") == {(1,): 1, (2,): 1}
 
@@ -110,7 +116,7 @@ def test_a_view_made_in_a_batch_needs_more(tmp_path: Path, inbox: Path, monkeypa
                 arrive("2.parquet", 10)
                 wait_until(lambda: bag(db, "SELECT n, a FROM sums") == {(20, sum(range(20))): 1})
         assert bag(db, "SELECT b FROM texts") == {(str(n),): 1 for n in range(20)}
-        assert drain(db) == []
+        assert nothing_new(db)
 
 
 @pytest.mark.slow
