@@ -11,7 +11,9 @@ from benchmarks.table import render
 
 #: The columns that say which row a row is, by suite; the others are figures.
 IDENTITY: Mapping[str, tuple[str, ...]] = {
+    "constructs": ("construct",),
     "epochs": ("scenario", "epochs"),
+    "queries": ("suite", "query"),
     "spine": ("changes",),
     "state": ("rows", "system"),
     "tpch": ("view", "changes", "system"),

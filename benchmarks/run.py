@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import epochs, machine, spine, state, tpch
+from benchmarks import constructs, epochs, machine, queries, spine, state, tpch
 from benchmarks.compare import CannotCompare, compare
 from benchmarks.table import render
 
 SUITES: dict[str, Callable[[Callable[[str], None]], Iterator[dict[str, object]]]] = {
+    "constructs": constructs.run,
     "epochs": epochs.run,
+    "queries": queries.run,
     "spine": spine.run,
     "state": state.run,
     "tpch": tpch.run,

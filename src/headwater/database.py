@@ -357,7 +357,8 @@ class CatalogRelations:
         relation = self._catalog.find(name)
         if relation is None:
             return None
-        return RelationInfo(relation.name, relation.fields, self._since(relation))
+        grows = relation.kind is Kind.STREAM and not relation.key
+        return RelationInfo(relation.name, relation.fields, self._since(relation), grows)
 
     def names(self) -> Iterable[str]:
         return [one.name for one in self._catalog]

@@ -16,7 +16,7 @@ from headwater.emit.duckdb import Emitter
 from headwater.emit.maintain import map_statements, step_statement
 from headwater.errors import NotSupported, UserError
 from headwater.plan.explain import EmittedSQL, Explanation, InputNote
-from headwater.plan.program import Add, Program
+from headwater.plan.program import Add, Program, Touch
 from headwater.plan.wanted import everything, portable, wanted_of
 from headwater.results import Result, count_of
 from headwater.serve.query import count_rejects, count_rows, epochs
@@ -123,12 +123,12 @@ def explain_relation(db: Database, relation: Relation) -> Explanation:
 def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (), strict: bool = False) -> Explanation:
     """A program with what the catalogue and the emitter know of it."""
     catalog = db.engine.catalog
-    own = frozenset(one.name for one in program.maps if one.present is not None)
-    emitter = Emitter(catalog.grouped | own)
+    own = {one.name: bool(one.present.sums.keys) for one in program.maps if one.present is not None}
+    emitter = Emitter({**catalog.grouped, **own})
     steps = tuple(
         _pretty(step_statement(one, program.map(one.target), emitter).fill.more)
         for one in program.statements
-        if isinstance(one, Add)
+        if isinstance(one, Add | Touch)
     )
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
     emitted = EmittedSQL(

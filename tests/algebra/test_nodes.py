@@ -25,6 +25,7 @@ from headwater.algebra.nodes import (
     transform,
 )
 from headwater.algebra.scalars import TRUE, Call, Column, Literal, call
+from headwater.algebra.simplify.pushdown_predicates import pushdown_predicates
 
 R = Scan("r", "r", (t.Field("a", t.INT, nullable=False), t.Field("b", t.STRING)))
 S = Scan("s", "s", (t.Field("a", t.INT), t.Field("x", t.DOUBLE)))
@@ -128,3 +129,20 @@ def test_rewriting_a_leaf_rebuilds_what_stands_above() -> None:
     after = transform(tree, lambda node: other if node == R else node)
     assert after.relations == {"q", "s"}
     assert str(after) == str(tree).replace("r as r", "q as r")
+
+
+def test_what_stands_in_several_places_is_rewritten_once_and_stays_one_object() -> None:
+    tree: Node = R
+    for _ in range(40):  # a path for each of 2^40 ways down
+        tree = Union((tree, tree))
+    seen: list[Node] = []
+
+    def rewrite(node: Node) -> Node:
+        seen.append(node)
+        return Negate(R) if node is R else node
+
+    after = transform(tree, rewrite)
+    assert len(seen) == 41
+    assert after.children[0] is after.children[1]
+    assert len({hash(after), hash(tree)}) == 2
+    assert pushdown_predicates(after) is after

@@ -7,7 +7,7 @@ from collections import Counter
 
 from headwater import types as t
 
-from . import expr_logic, expr_number, expr_text_time, queries, sources  # noqa: F401  (they register their constructs)
+from . import expr_logic, expr_nested, expr_number, expr_text_time, queries, queries_more, sources  # noqa: F401  (they register)
 from .bags import Bags
 from .case import Case, Epoch, Relation, View
 from .grammar import CONSTRUCTS, Expr, Maker, Query, construct

@@ -137,6 +137,7 @@ class Maker:
     duckdb: bool = True  #: whether DuckDB's answer to the view being made is Spark's, but for what its constructs say
     leaves: int = 0  #: relations read by the view so far, a measure of its size
     nesting: int = 0  #: how many queries deep
+    queries: int = 0  #: whether expressions may hold queries: 1 yes, 2 also such that read columns around them
     _aliases: int = 0
 
     def chance(self, share: float) -> bool:
@@ -221,13 +222,24 @@ class Maker:
         """A query inside another, if there is room for one."""
         before, self.scope = self.scope, ()
         self.nesting += 1
+        queries, self.queries = self.queries, 0
         try:
             made: Query = self.make("query", but=("with",))
         finally:
             self.nesting -= 1
             self.scope = before
+            self.queries = queries
         names = [column.name for column in made.columns]
         return made if len(set(names)) == len(names) else None
+
+    @contextmanager
+    def holding(self, queries: int) -> Iterator[None]:
+        """Within this context, expressions may hold queries; see `queries`."""
+        before, self.queries = self.queries, queries
+        try:
+            yield
+        finally:
+            self.queries = before
 
     @contextmanager
     def over(self, columns: Sequence[Expr]) -> Iterator[None]:

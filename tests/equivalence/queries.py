@@ -25,7 +25,7 @@ def _where(m: Maker, clause: From, share: float) -> str:
     parts = [clause.where] if clause.where else []
     if m.chance(share):
         m.note("where")
-        with m.over(clause.columns):
+        with m.over(clause.columns), m.holding(2):
             parts.append(m.scalar("boolean", m.rng.choice([1, 2, 2, 3])).sql)
     return f" WHERE {' AND '.join(parts)}" if parts else ""
 
@@ -50,7 +50,7 @@ def _named(m: Maker, items: Sequence[Expr]) -> tuple[str, tuple[Expr, ...]]:
 def _items(m: Maker, clause: From) -> list[Expr]:
     """Columns passed through and expressions over them."""
     some = [column for column in clause.columns if m.chance(0.5)][:5]
-    with m.over(clause.columns):
+    with m.over(clause.columns), m.holding(2):
         made = [m.scalar(m.kind(), m.rng.choice([1, 2, 2, 3])) for _ in range(m.rng.choice([0, 1, 1, 2]))]
     items = some + made or [m.rng.choice(clause.columns)]
     m.rng.shuffle(items)
@@ -176,7 +176,7 @@ def group_by(m: Maker) -> Query | None:
     having = ""
     if m.chance(0.3):
         m.note("having")
-        with m.over([*keys, *aggregates]):
+        with m.over([*keys, *aggregates]), m.holding(1):
             having = f" HAVING {m.scalar('boolean', 2).sql}"
     shown = [key for key in keys if m.chance(0.85)]
     if m.chance(0.4):

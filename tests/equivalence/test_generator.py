@@ -57,7 +57,7 @@ def test_every_construct_occurs() -> None:
 
 def test_most_views_can_be_asked_of_duckdb_too() -> None:
     views = [view for seed in MANY for view in make_case(seed).views]
-    assert sum(view.duckdb for view in views) > 0.7 * len(views)
+    assert sum(view.duckdb for view in views) > 0.4 * len(views)
 
 
 def test_a_script_reads_as_sql_and_rows() -> None:

@@ -65,7 +65,7 @@ def test_a_failing_case_becomes_small(reference: type[Interpreted], kind: str, r
     assert outcome is not None
     assert _fails(outcome, kind)
     assert len(small.views) == 1
-    assert len(small.relations) <= 1
+    assert len(small.relations) <= 2
     assert len(small.epochs) <= 2
     assert sum(len(operation.rows) for epoch in small.epochs for operation in epoch) <= rows
     assert len(small.views[0].query) < 60

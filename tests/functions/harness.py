@@ -155,9 +155,9 @@ def by_duckdb(con: duckdb.DuckDBPyConnection, one: Case, rows: Sequence[tuple[ob
     expected = _duckdb_name(con, one.scalar().type)
     assert found == expected, f"{text} is {found}, not {expected}"
     try:
-        return [python_value(v) for (v,) in con.execute(text).fetchall()]
+        return [duckdb_value(v, one.scalar().type) for (v,) in con.execute(text).fetchall()]
     except duckdb.Error:
-        return [_attempt(con, query.where(f"id = {i}")) for i in range(len(rows))]
+        return [_attempt(con, query.where(f"id = {i}"), one.scalar().type) for i in range(len(rows))]
 
 
 @cache
@@ -182,23 +182,40 @@ def by_duckdb_constants(con: duckdb.DuckDBPyConnection, one: Case, rows: Sequenc
     try:
         found = con.execute(together.sql("duckdb")).fetchone()
     except duckdb.Error:
-        return [_attempt(con, exp.select(value)) for value in emitted]
+        return [_attempt(con, exp.select(value), one.scalar().type) for value in emitted]
     assert found is not None
-    return [python_value(v) for v in found]
+    return [duckdb_value(v, one.scalar().type) for v in found]
 
 
-def _attempt(con: duckdb.DuckDBPyConnection, query: exp.Select) -> object:
+def _attempt(con: duckdb.DuckDBPyConnection, query: exp.Select, kind: t.Type) -> object:
     try:
         found = con.execute(query.sql("duckdb")).fetchone()
     except duckdb.Error as error:
         return Failure(explain_runtime_error(str(error))[0])
     assert found is not None
-    return python_value(found[0])
+    return duckdb_value(found[0], kind)
 
 
 def python_value(value: object) -> object:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return tuple(map(python_value, value))
+    return value
+
+
+def duckdb_value(value: object, kind: t.Type) -> object:
+    """A value as DuckDB hands it over, in the form of its type."""
+    if value is None:
+        return None
+    match kind:
+        case t.Array(element):
+            assert isinstance(value, list)
+            return tuple(duckdb_value(item, element) for item in value)
+        case t.Map(key, item):
+            assert isinstance(value, dict)
+            return tuple((duckdb_value(k, key), duckdb_value(v, item)) for k, v in value.items())
+        case t.Struct(fields):
+            assert isinstance(value, dict)
+            return tuple(duckdb_value(v, f) for v, (_, f) in zip(value.values(), fields, strict=True))
     return value
 
 
@@ -238,6 +255,20 @@ def spark_literal(literal: Literal) -> str:
             return f"(timestamp_micros({value}L) - timestamp_micros(0L))"
         case t.YearMonthInterval():
             return f"make_ym_interval(0, {value})"
+        case t.Array(element):
+            assert isinstance(value, tuple)
+            items = ", ".join(spark_literal(Literal(item, element)) for item in value)
+            return f"array({items})" if value else f"CAST(array() AS {kind})"
+        case t.Map(key, item):
+            assert isinstance(value, tuple)
+            entries = ", ".join(
+                f"{spark_literal(Literal(k, key))}, {spark_literal(Literal(v, item))}" for k, v in value
+            )
+            return f"map({entries})" if value else f"CAST(map() AS {kind})"
+        case t.Struct(fields):
+            assert isinstance(value, tuple)
+            parts = (f"'{n}', {spark_literal(Literal(v, f))}" for v, (n, f) in zip(value, fields, strict=True))
+            return f"named_struct({', '.join(parts)})"
     raise TypeError(kind)
 
 
@@ -278,7 +309,7 @@ def by_spark(spark: Any, one: Case, rows: Sequence[tuple[object, ...]], failing:
     good = [row for i, row in enumerate(rows) if i not in failing]
     text = spark_text(one)
     schema = spark.sql(_spark_query(one, rows[:1], f"{text} AS v, id")).schema
-    assert _type_name(schema[0].dataType) == str(kind), f"Spark's type is {schema[0].dataType.simpleString()}"
+    assert _type_name(schema[0].dataType) == _plain(str(kind)), f"Spark's type is {schema[0].dataType.simpleString()}"
     select = f"{_spark_readable(kind, text)} AS v, id"
     values: list[object] = []
     if good:
@@ -304,10 +335,21 @@ def _type_name(kind: Any) -> str:
     name = kind.simpleString().upper()
     if name.startswith("INTERVAL"):
         return "INTERVAL YEAR TO MONTH" if "MONTH" in name or "YEAR" in name else "INTERVAL DAY TO SECOND"
-    return str(name)
+    return _plain(name)
+
+
+def _plain(name: str) -> str:
+    return name.upper().replace(", ", ",").replace(": ", ":").replace("`", "")
 
 
 def _from_spark(value: object, kind: t.Type) -> object:
+    match value, kind:
+        case list(), t.Array(element):
+            return tuple(_from_spark(item, element) for item in value)
+        case dict(), t.Map(key, item):
+            return tuple((_from_spark(k, key), _from_spark(v, item)) for k, v in value.items())
+        case tuple(), t.Struct(fields):
+            return tuple(_from_spark(v, f) for v, (_, f) in zip(value, fields, strict=True))
     match value:
         case dt.timedelta():
             return (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
@@ -329,6 +371,8 @@ def agree(a: object, b: object, ulps: int = 0) -> bool:
         if math.isnan(a) or math.isnan(b):
             return math.isnan(a) and math.isnan(b)
         return a == b or (ulps > 0 and abs(a - b) <= ulps * max(math.ulp(a), math.ulp(b)))
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(agree(x, y, ulps) for x, y in zip(a, b, strict=True))
     if isinstance(a, Decimal) and isinstance(b, Decimal):
         return a == b and a.as_tuple().exponent == b.as_tuple().exponent
     return type(a) is type(b) and a == b

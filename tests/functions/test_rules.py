@@ -23,6 +23,7 @@ from tests.functions.harness import agree, lit
 
 X, Y, S = Column("x", t.INT), Column("y", t.INT), Column("s", t.STRING)
 PRICE, DISCOUNT = Column("price", t.Decimal(15, 2)), Column("discount", t.Decimal(15, 2))
+ITEMS = Column("items", t.Array(t.INT))
 DAY, MOMENT, D = Column("day", t.DATE), Column("at", t.TIMESTAMP), Column("d", t.DOUBLE)
 
 
@@ -91,6 +92,30 @@ def test_simple_things_stay_simple(scalar: Scalar, expected: str | None) -> None
         ("substring_index", (S, lit("aa"), lit(1)), "overlap"),
         ("+", (DAY, DAY), "not defined"),
         ("upper", (D,), "DOUBLE"),
+        ("array", (Literal(None, t.NULL),), "NULL"),
+        ("array_contains", (ITEMS, S), "one type"),
+        ("array_contains", (ITEMS, Literal(None, t.NULL)), "one type"),
+        ("array_join", (Column("a", t.Array(t.DOUBLE)), lit(",")), "text"),
+        ("array_join", (Column("a", t.Array(t.STRING)), S), "literal"),
+        ("sort_array", (Column("a", t.Array(t.Array(t.INT))),), "order"),
+        ("map", (lit("a"),), "pairs"),
+        ("named_struct", (lit("a"), X, lit("A"), X), "differ"),
+        ("field", (Column("p", t.Struct((("x", t.INT),))), lit("y")), "no field"),
+        ("split", (S, lit("")), "matches nothing"),
+        ("split", (S, lit(","), lit(2)), "limit"),
+        ("regexp_count", (S, lit("a*")), "matches nothing"),
+        ("to_date", (S, S), "literal"),
+        ("to_date", (S, lit("dd/MM")), "year"),
+        ("to_date", (S, lit("yyyyMd")), "run into"),
+        ("to_date", (S, lit("yyyy yyyy")), "twice"),
+        ("to_date", (S, lit("yyyy-QQ")), "supported"),
+        ("to_date", (DAY, lit("yyyy")), "text"),
+        ("encode", (S, lit("utf-16")), "UTF-8"),
+        ("format_number", (D, lit(2)), "DECIMAL"),
+        ("mask", (S, lit("ab")), "one character"),
+        ("levenshtein", (S, S, X), "literal"),
+        ("timestampadd", (lit("FORTNIGHT"), X, MOMENT), "unit"),
+        ("try_add", (DAY, X), "numbers"),
     ],
 )
 def test_what_no_engine_would_answer_alike_is_refused(function: str, args: tuple[Scalar, ...], reason: str) -> None:
@@ -106,7 +131,9 @@ def test_a_call_refuses_arguments_of_other_types() -> None:
 
 def test_casts_that_would_differ_do_not_exist() -> None:
     assert not can_cast(t.DOUBLE, t.STRING)
-    assert not can_cast(t.BINARY, t.STRING)
+    assert can_cast(t.BINARY, t.STRING)
+    assert can_cast(t.Array(t.INT), t.Array(t.STRING))
+    assert not can_cast(t.Array(t.DOUBLE), t.Array(t.STRING))
     assert not can_cast(t.DATE, t.INT)
     assert not can_cast(t.BOOLEAN, t.TIMESTAMP)
     assert can_cast(t.NULL, t.Array(t.INT))

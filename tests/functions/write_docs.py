@@ -19,13 +19,19 @@ FAMILIES = {
     "Logic": "logic",
     "Conditions": "conditional",
     "Arithmetic": "arithmetic",
+    "Arithmetic that does not fail": "attempts",
     "Rounding": "rounding",
     "Mathematics": "mathematics",
     "Bits": "bits",
     "Text": "strings",
+    "Codes of text": "codes",
     "Patterns": "patterns",
     "Dates and timestamps": "dates",
+    "Units and names of time": "moments",
     "Formats": "formats",
+    "Text read in a format": "readings",
+    "Arrays": "arrays",
+    "Maps and structs": "maps",
 }
 
 HEAD = """# Functions
@@ -38,12 +44,16 @@ This page is written by `python -m tests.functions.write_docs`.
 
 Where Headwater is narrower than Spark it refuses or raises, and never answers differently:
 
-- CAST of FLOAT or DOUBLE to STRING, and of BINARY to STRING, is refused.
+- CAST of FLOAT or DOUBLE to STRING is refused: the text is Java's own, and Java 17 and 21 do not agree on it. CAST of
+  BINARY to STRING raises for bytes that are not UTF-8.
 - Casts from STRING take no time without a date, no zone but UTC, GMT and offsets, and no Java suffix as in `1.5f`.
 - Patterns and formats are literals. Regular expressions take what Java, RE2 and Python share: no look-around,
   back-references, flags or possessive quantifiers, and `$` only at the end of RLIKE (write `\\z`).
 - A decimal product or sum that loses more digits than 38 allow is refused; cast an operand to a narrower DECIMAL.
 - UPPER and INITCAP raise for a few letters that become several, such as the ligature ﬁ (ß is known).
+- Formats for reading have the year, `yyyy`, and each field once. FORMAT_NUMBER takes no DOUBLE, SPLIT no limit.
+- LEVENSHTEIN raises where two texts that are not ASCII have more than 127 kinds of characters together.
+- The name of a field is looked up in any case; the separator of ARRAY_JOIN is a literal.
 - Beside a DATE, a literal interval of whole days counts as days, however it is written.
 - exp, log, sin and their kin may differ from the JVM's in the last digits.
 - A DOUBLE of exactly 2^63 does not fit BIGINT; Spark makes it the largest BIGINT.

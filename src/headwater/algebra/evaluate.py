@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal, localcontext
 
 from headwater import types as t
 from headwater.algebra.functions.evaluate import evaluate_scalar
+from headwater.algebra.functions.picks import PICKS
 from headwater.algebra.nodes import (
     COUNT,
+    Explode,
     Filter,
     IllFormed,
     Join,
+    Keep,
     Named,
     Negate,
     Node,
+    Over,
     Present,
     Project,
+    Repeat,
     Scan,
     Sum,
     Union,
     Values,
 )
 from headwater.algebra.scalars import Scalar, conjuncts
+from headwater.algebra.windows import evaluate_window
 
 Row = tuple[object, ...]
 #: A relation: rows with a signed multiplicity, never zero.
@@ -78,6 +84,15 @@ def evaluate(node: Node, relation: Callable[[Scan], Bag]) -> Bag:
             return _add(pair for one in inputs for pair in evaluate(one, relation).items())
         case Negate(input=source):
             return Counter({r: -n for r, n in evaluate(source, relation).items()})
+        case Keep(input=source):
+            return evaluate(source, relation)
+        case Repeat(input=source, times=times):
+            at = source.column_names.index(times)
+            return _add((r[:at] + r[at + 1 :], n * int(str(r[at]))) for r, n in evaluate(source, relation).items())
+        case Explode():
+            return _explode(node, evaluate(node.input, relation))
+        case Over():
+            return _over(node, evaluate(node.input, relation))
         case Present():
             return _present(node, evaluate_map(node.sums, relation))
     raise IllFormed(f"{type(node).__name__} does not yield rows")
@@ -92,10 +107,14 @@ def evaluate_map(node: Sum, relation: Callable[[Scan], Bag]) -> dict[Row, Row]:
 def _totals(node: Sum, rows: Bag) -> dict[Row, Row]:
     names = node.input.column_names
     out: dict[Row, list[int | float | Decimal]] = {}
-    zeros = [_zero(field.type) for field in node.payload]
+    picked: dict[Row, list[tuple[dict[str, object], int]]] = {}
+    zeros = [_zero(field.type) for field in node.payload[: len(node.terms) + 1]]
     for row, n in rows.items():
         env = _env(names, row)
-        totals = out.setdefault(_row(node.keys, env), list(zeros))
+        key = _row(node.keys, env)
+        totals = out.setdefault(key, list(zeros))
+        if node.picks:
+            picked.setdefault(key, []).append((env, n))
         totals[0] += n
         for i, (_, term) in enumerate(node.terms, 1):
             value = evaluate_scalar(term, env)
@@ -104,7 +123,48 @@ def _totals(node: Sum, rows: Bag) -> dict[Row, Row]:
             totals[i] += n * int(value) if isinstance(value, bool) else n * value  # type: ignore[operator]
     if not node.keys and not out:
         out[()] = zeros
-    return {key: tuple(totals) for key, totals in out.items()}
+    return {key: (*totals, *_picks(node, picked.get(key, []))) for key, totals in out.items()}
+
+
+def _picks(node: Sum, rows: list[tuple[dict[str, object], int]]) -> Iterator[object]:
+    for _, pick in node.picks:
+        function = PICKS[pick.function]
+        found = [(tuple(canonical(evaluate_scalar(arg, env)) for arg in pick.args), n) for env, n in rows]
+        yield canonical(function.evaluate(pick.args, found)) if found else function.empty
+
+
+def _explode(node: Explode, rows: Bag) -> Bag:
+    names = node.input.column_names
+    width = len(node.names)
+    out: Bag = Counter()
+    for row, n in rows.items():
+        found = evaluate_scalar(node.source, _env(names, row))
+        made: list[Row] = []
+        for at, element in enumerate(found if isinstance(found, tuple) else ()):
+            value = element if isinstance(node.source.type, t.Map) else (element,)
+            made.append((*((at,) if node.numbered else ()), *value))
+        for one in made or ([(None,) * width] if node.outer else []):
+            out[row + tuple(canonical(v) for v in one)] += n
+    return out
+
+
+def _over(node: Over, rows: Bag) -> Bag:
+    names = node.input.column_names
+    parts: dict[Row, list[dict[str, object]]] = {}
+    for row, n in rows.items():
+        if n < 0:
+            raise IllFormed(f"a window over a row that is there {n} times")
+        env = _env(names, row)
+        parts.setdefault(_row(node.keys, env), []).extend(dict(env) for _ in range(n))
+    out: Bag = Counter()
+    with localcontext(prec=_EXACT):
+        for part in parts.values():
+            values = {name: evaluate_window(call, part, names) for name, call in node.calls}
+            for position, env in enumerate(part):
+                whole = {**env, **{name: found[position] for name, found in values.items()}}
+                if _holds(node.having, whole):
+                    out[_row(node.outputs, whole)] += 1
+    return out
 
 
 def _present(node: Present, rows: Mapping[Row, Row]) -> Bag:

@@ -1,11 +1,12 @@
-"""The algebra: nine immutable nodes over generalised multiset relations.
+"""The algebra: immutable nodes over generalised multiset relations.
 
 A relation here is a map from rows to a signed multiplicity, so that a table, a change to it and a retraction are the
-same kind of thing (Ahmad, Kennedy, Koch, Nikolic, "DBToaster", section 3.1). Eight nodes are linear or multilinear in
-their inputs; `Present` alone is not, and a view is cut into blocks at it.
+same kind of thing (Ahmad, Kennedy, Koch, Nikolic, "DBToaster", section 3.1). Most nodes are linear or multilinear in
+their inputs. `Present` and `Over` are not, and a view is cut into blocks at them.
 
 `Sum` yields a *map*, `keys -> payload`: its payload columns add up when maps are united, where rows would only gain
-multiplicity. `Present` turns a map back into rows. No other node accepts a map.
+multiplicity. `Present` turns a map back into rows. No other node accepts a map. A `Sum` with picks is not linear
+either: what does not add up is computed from all rows of a group.
 
 Every node derives its `schema`, and its constructor refuses an ill-formed tree.
 """
@@ -13,10 +14,12 @@ Every node derives its `schema`, and its constructor refuses an ill-formed tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
+from functools import cached_property
 
 from headwater import types as t
+from headwater.algebra.folds import Pick, WindowCall
 from headwater.algebra.scalars import Column, Scalar
 
 Named = tuple[str, Scalar]
@@ -36,9 +39,22 @@ class Version(Enum):
 
 @dataclass(frozen=True)
 class Node:
-    """Base of all relational nodes."""
+    """Base of all relational nodes.
 
-    @property
+    A tree may hold the same object in several places, so what is computed of a node is kept with it.
+    """
+
+    def __init_subclass__(cls) -> None:
+        cls.__hash__ = Node.__hash__  # type: ignore[method-assign]  # else a dataclass makes one that goes down anew
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((type(self).__name__, *(getattr(self, one.name) for one in fields(self))))
+
+    @cached_property
     def schema(self) -> t.Schema:
         raise IllFormed(f"{type(self).__name__} has no schema")
 
@@ -46,16 +62,20 @@ class Node:
     def children(self) -> tuple[Node, ...]:
         return ()
 
+    @cached_property
+    def column_types(self) -> dict[str, t.Type]:
+        """The type of each column, by its name."""
+        return {field.name: field.type for field in self.schema}
+
     @property
     def column_names(self) -> tuple[str, ...]:
         return tuple(field.name for field in self.schema)
 
     def column(self, name: str) -> Column:
         """The scalar that reads one of this node's columns."""
-        for field in self.schema:
-            if field.name == name:
-                return Column(name, field.type)
-        raise IllFormed(f"no column {name!r} in {self.column_names}")
+        if name not in self.column_types:
+            raise IllFormed(f"no column {name!r} in {self.column_names}")
+        return Column(name, self.column_types[name])
 
     def walk(self) -> Iterator[Node]:
         """This node and everything below it, parents first."""
@@ -81,6 +101,7 @@ class Scan(Node):
     Attributes:
         since: rows that arrived in or before this epoch are not seen. A view over a stream begins with what was
             retained when the view was created.
+        grows: its rows never go, as those of a stream without a key.
     """
 
     relation: str
@@ -88,8 +109,9 @@ class Scan(Node):
     fields: t.Schema
     version: Version = Version.STORED
     since: int = 0
+    grows: bool = False
 
-    @property
+    @cached_property
     def schema(self) -> t.Schema:
         return tuple(replace(f, name=f"{self.alias}.{f.name}") for f in self.fields)
 
@@ -108,7 +130,7 @@ class Values(Node):
         known = tuple(replace(f, nullable=any(row[i] is None for row in self.rows)) for i, f in enumerate(self.fields))
         object.__setattr__(self, "fields", known)
 
-    @property
+    @cached_property
     def schema(self) -> t.Schema:
         return self.fields
 
@@ -125,7 +147,7 @@ class Filter(Node):
         _boolean(self.predicate)
         _resolves(self.predicate, self.input)
 
-    @property
+    @cached_property
     def schema(self) -> t.Schema:
         return self.input.schema
 
@@ -147,7 +169,7 @@ class Project(Node):
         for _, scalar in self.columns:
             _resolves(scalar, self.input)
 
-    @property
+    @cached_property
     def schema(self) -> t.Schema:
         known = {f.name: f.nullable for f in self.input.schema}
         return tuple(
@@ -175,7 +197,7 @@ class Join(Node):
         _distinct(self.column_names)
         _resolves(self.condition, self.left, self.right)
 
-    @property
+    @cached_property
     def schema(self) -> t.Schema:
         return self.left.schema + self.right.schema
 
@@ -200,7 +222,7 @@ class Union(Node):
             if isinstance(other, Sum) != isinstance(self.inputs[0], Sum):
                 raise IllFormed("a union of maps and rows")
 
-    @property
+    @cached_property
     def schema(self) -> t.Schema:
         """The columns of the first input; one has NULLs if it does in any."""
         schemas = [one.schema for one in self.inputs]
@@ -220,7 +242,91 @@ class Negate(Node):
     def __post_init__(self) -> None:
         _rows(self.input)
 
+    @cached_property
+    def schema(self) -> t.Schema:
+        return self.input.schema
+
     @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Repeat(Node):
+    """Every row as often again as its column `times` says; that column is gone. Multiplicities multiply."""
+
+    input: Node
+    times: str
+
+    def __post_init__(self) -> None:
+        _rows(self.input)
+        if self.input.column(self.times).type != t.BIGINT:
+            raise IllFormed(f"{self.times} is no BIGINT")
+
+    @cached_property
+    def schema(self) -> t.Schema:
+        return tuple(f for f in self.input.schema if f.name != self.times)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Explode(Node):
+    """Each row once for every element of a collection, with further columns: the element, or key and value of a MAP.
+
+    Attributes:
+        source: the ARRAY or MAP.
+        names: of the new columns: the position if `numbered`, then the element, or key and value.
+        outer: a row whose collection is NULL or empty comes once, with NULLs.
+        numbered: the first of the new columns is the element's position, from 0.
+    """
+
+    input: Node
+    source: Scalar
+    names: tuple[str, ...]
+    outer: bool = False
+    numbered: bool = False
+
+    def __post_init__(self) -> None:
+        _rows(self.input)
+        _resolves(self.source, self.input)
+        if not isinstance(self.source.type, t.Array | t.Map):
+            raise IllFormed(f"{self.source.type} has no elements")
+        if len(self.names) != len(self._types):
+            raise IllFormed(f"{len(self.names)} names for {len(self._types)} columns")
+        _distinct(self.column_names)
+
+    @property
+    def _types(self) -> tuple[t.Type, ...]:
+        number = (t.INT,) if self.numbered else ()
+        match self.source.type:
+            case t.Map(key, value):
+                return (*number, key, value)
+            case t.Array(element):
+                return (*number, element)
+        return number
+
+    @property
+    def schema(self) -> t.Schema:
+        return self.input.schema + tuple(t.Field(n, of) for n, of in zip(self.names, self._types, strict=True))
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Keep(Node):
+    """The same rows. The planner stores them as a map of their own: for what is read more than once, or by key."""
+
+    input: Node
+
+    def __post_init__(self) -> None:
+        _rows(self.input)
+
+    @cached_property
     def schema(self) -> t.Schema:
         return self.input.schema
 
@@ -237,17 +343,19 @@ class Sum(Node):
     """A map from group keys to payload: the number of rows, and sums of terms.
 
     A term is never NULL. Its total is exact for exact terms: BOOLEAN counts the TRUEs in a BIGINT, integers and
-    decimals add up in DECIMAL(38, scale), DOUBLE in DOUBLE.
+    decimals add up in DECIMAL(38, scale), DOUBLE in DOUBLE. Picks are aggregates that do not add up.
     """
 
     input: Node
     keys: tuple[Named, ...]
     terms: tuple[Named, ...]
+    picks: tuple[tuple[str, Pick], ...] = ()
 
     def __post_init__(self) -> None:
         _rows(self.input)
-        _distinct([name for name, _ in self.keys] + [COUNT] + [name for name, _ in self.terms])
-        for _, scalar in self.keys + self.terms:
+        named = [name for name, _ in self.keys] + [COUNT]
+        _distinct(named + [name for name, _ in self.terms] + [name for name, _ in self.picks])
+        for scalar in scalars(self):
             _resolves(scalar, self.input)
         for _, term in self.terms:
             total_type(term.type)
@@ -255,9 +363,10 @@ class Sum(Node):
     @property
     def payload(self) -> t.Schema:
         totals = tuple(t.Field(name, total_type(term.type), False) for name, term in self.terms)
-        return (t.Field(COUNT, t.BIGINT, False), *totals)
+        picked = tuple(t.Field(name, pick.type) for name, pick in self.picks)
+        return (t.Field(COUNT, t.BIGINT, False), *totals, *picked)
 
-    @property
+    @cached_property
     def schema(self) -> t.Schema:
         return tuple(t.Field(name, key.type) for name, key in self.keys) + self.payload
 
@@ -304,7 +413,42 @@ class Present(Node):
         assert isinstance(self.input, Sum)
         return self.input
 
+    @cached_property
+    def schema(self) -> t.Schema:
+        return tuple(t.Field(name, scalar.type) for name, scalar in self.outputs)
+
     @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Over(Node):
+    """Window functions: each row, as often as it is there, with what they say of it among the rows of equal keys.
+
+    Outputs and `having` are computed from the input's columns and the calls; only rows for which `having` is TRUE stay.
+    """
+
+    input: Node
+    keys: tuple[Named, ...]
+    calls: tuple[tuple[str, WindowCall], ...]
+    outputs: tuple[Named, ...]
+    having: Scalar
+
+    def __post_init__(self) -> None:
+        _rows(self.input)
+        _distinct(name for name, _ in self.outputs)
+        _distinct([*self.input.column_names, *(name for name, _ in self.calls)])
+        _boolean(self.having)
+        for scalar in (*(key for _, key in self.keys), *(s for _, call in self.calls for s in call.scalars)):
+            _resolves(scalar, self.input)
+        known = {f.name: f.type for f in self.input.schema} | {name: call.type for name, call in self.calls}
+        for scalar in (*(s for _, s in self.outputs), self.having):
+            for part in scalar.walk():
+                if isinstance(part, Column) and known.get(part.name) != part.type:
+                    raise IllFormed(f"column {part.name!r} ({part.type}) is not among {known}")
+
+    @cached_property
     def schema(self) -> t.Schema:
         return tuple(t.Field(name, scalar.type) for name, scalar in self.outputs)
 
@@ -322,11 +466,28 @@ def scalars(node: Node) -> tuple[Scalar, ...]:
             return tuple(scalar for _, scalar in columns)
         case Join(condition=condition):
             return (condition,)
-        case Sum(keys=keys, terms=terms):
-            return tuple(scalar for _, scalar in (*keys, *terms))
+        case Explode(source=source):
+            return (source,)
+        case Sum(keys=keys, terms=terms, picks=picks):
+            return (*(scalar for _, scalar in (*keys, *terms)), *(arg for _, pick in picks for arg in pick.args))
+        case Over(keys=keys, calls=calls, outputs=outputs, having=having):
+            called = (scalar for _, call in calls for scalar in call.scalars)
+            return (*(scalar for _, scalar in keys), *called, *(scalar for _, scalar in outputs), having)
         case Present(outputs=outputs, having=having):
             return (*(scalar for _, scalar in outputs), having)
     return ()
+
+
+def only_grows(node: Node) -> bool:
+    """Whether rows can come and never go, because that is so for all it reads."""
+    match node:
+        case Scan(grows=grows):
+            return grows
+        case Values():
+            return True
+        case Filter() | Project() | Join() | Union() | Explode() | Keep():
+            return all(only_grows(child) for child in node.children)
+    return False
 
 
 def rebuild(node: Node, children: tuple[Node, ...]) -> Node:
@@ -334,7 +495,7 @@ def rebuild(node: Node, children: tuple[Node, ...]) -> Node:
     if all(new is old for new, old in zip(children, node.children, strict=True)):
         return node
     match node:
-        case Filter() | Project() | Negate() | Sum() | Present():
+        case Filter() | Project() | Negate() | Sum() | Present() | Repeat() | Explode() | Keep() | Over():
             return replace(node, input=children[0])
         case Join():
             return replace(node, left=children[0], right=children[1])
@@ -344,8 +505,18 @@ def rebuild(node: Node, children: tuple[Node, ...]) -> Node:
 
 
 def transform(node: Node, rewrite: Callable[[Node], Node]) -> Node:
-    """Rewrite bottom-up; the same object comes back when nothing changed."""
-    return rewrite(rebuild(node, tuple(transform(child, rewrite) for child in node.children)))
+    """Rewrite bottom-up; the same object comes back when nothing changed.
+
+    What stands in several places is rewritten once, and stays one object.
+    """
+    done: dict[int, Node] = {}
+
+    def one(part: Node) -> Node:
+        if id(part) not in done:
+            done[id(part)] = rewrite(rebuild(part, tuple(one(child) for child in part.children)))
+        return done[id(part)]
+
+    return one(node)
 
 
 def _rows(node: Node) -> None:
@@ -367,7 +538,7 @@ def _distinct(names: Iterator[str] | list[str] | tuple[str, ...]) -> None:
 
 
 def _resolves(scalar: Scalar, *inputs: Node) -> None:
-    known = {field.name: field.type for node in inputs for field in node.schema}
     for part in scalar.walk():
-        if isinstance(part, Column) and known.get(part.name) != part.type:
+        if isinstance(part, Column) and not any(one.column_types.get(part.name) == part.type for one in inputs):
+            known = {name: kind for one in inputs for name, kind in one.column_types.items()}
             raise IllFormed(f"column {part.name!r} ({part.type}) is not among {known}")

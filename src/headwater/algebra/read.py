@@ -9,14 +9,19 @@ import re
 from collections.abc import Callable, Mapping
 
 from headwater import types as t
+from headwater.algebra.folds import Frame, Pick, Sorting, WindowCall
 from headwater.algebra.nodes import (
+    Explode,
     Filter,
     Join,
+    Keep,
     Named,
     Negate,
     Node,
+    Over,
     Present,
     Project,
+    Repeat,
     Scan,
     Sum,
     Union,
@@ -174,10 +179,11 @@ class _Reader:
         relation = self._name()
         self._expect("as")
         alias = self._name()
+        grows = self._accept("grows")
         since = self._number() if self._accept("since") else 0
         if relation not in self._schemas:
             raise TextError(f"no schema for relation {relation!r}")
-        return Scan(relation, alias, self._schemas[relation], version, since)
+        return Scan(relation, alias, self._schemas[relation], version, since, grows)
 
     def _operator(self, word: str) -> Node:
         self._next()
@@ -213,7 +219,27 @@ class _Reader:
             case "sum", (only,):
                 keys = self._named(columns)
                 self._expect(";")
-                return Sum(only, keys, self._named(columns))
+                terms = self._named(columns)
+                return Sum(only, keys, terms, self._picks(columns) if self._accept(";") else ())
+            case "repeat", (only,):
+                return Repeat(only, self._name())
+            case "keep", (only,):
+                return Keep(only)
+            case "explode", (only,):
+                outer, numbered = self._accept("outer"), self._accept("numbered")
+                names = [self._name()]
+                while self._accept(","):
+                    names.append(self._name())
+                self._expect(":=")
+                return Explode(only, self.scalar(columns), tuple(names), outer, numbered)
+            case "over", (only,):
+                keys = self._named(columns)
+                self._expect(";")
+                calls = self._calls(columns)
+                self._expect(";")
+                known = {**columns, **{name: call.type for name, call in calls}}
+                outputs = self._named(known)
+                return Over(only, keys, calls, outputs, self.scalar(known) if self._accept(";") else TRUE)
             case "present", (only,):
                 outputs = self._named(columns)
                 return Present(only, outputs, self.scalar(columns) if self._accept(";") else TRUE)
@@ -239,6 +265,63 @@ class _Reader:
             self._expect(":=")
             out.append((name, self.scalar(columns)))
         return tuple(out)
+
+    def _picks(self, columns: Mapping[str, t.Type]) -> tuple[tuple[str, Pick], ...]:
+        out: list[tuple[str, Pick]] = []
+        while self._peek()[1] not in ("]", ";"):
+            if out:
+                self._expect(",")
+            name = self._name()
+            self._expect(":=")
+            function = self._name()
+            out.append((name, Pick(function, self._arguments(columns))))
+        return tuple(out)
+
+    def _calls(self, columns: Mapping[str, t.Type]) -> tuple[tuple[str, WindowCall], ...]:
+        out: list[tuple[str, WindowCall]] = []
+        while self._peek()[1] not in ("]", ";"):
+            if out:
+                self._expect(",")
+            name = self._name()
+            self._expect(":=")
+            function = self._name()
+            args = self._arguments(columns)
+            order: list[object] = []
+            if self._accept("order"):
+                self._expect("(")
+                order = self._list(lambda: self._sorting(columns), ")")
+            keys = tuple(one for one in order if isinstance(one, Sorting))
+            out.append((name, WindowCall(function, args, keys, self._frame())))
+        return tuple(out)
+
+    def _arguments(self, columns: Mapping[str, t.Type]) -> tuple[Scalar, ...]:
+        self._expect("(")
+        args = self._list(lambda: self.scalar(columns), ")")
+        return tuple(arg for arg in args if isinstance(arg, Scalar))
+
+    def _sorting(self, columns: Mapping[str, t.Type]) -> Sorting:
+        scalar = self.scalar(columns)
+        descending = self._accept("desc")
+        if not descending:
+            self._expect("asc")
+        nulls_first = self._accept("nulls_first")
+        if not nulls_first:
+            self._expect("nulls_last")
+        return Sorting(scalar, descending, nulls_first)
+
+    def _frame(self) -> Frame:
+        unit = self._name()
+        self._expect("(")
+        low = self._end()
+        self._expect(",")
+        high = self._end()
+        self._expect(")")
+        return Frame(unit, low, high)
+
+    def _end(self) -> int | None:
+        if self._accept("unbounded"):
+            return None
+        return -self._number() if self._accept("-") else self._number()
 
     def _values(self) -> Node:
         self._expect("[")

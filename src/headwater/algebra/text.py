@@ -17,14 +17,19 @@ import json
 import re
 
 from headwater import types as t
+from headwater.algebra.folds import Pick, WindowCall
 from headwater.algebra.nodes import (
+    Explode,
     Filter,
     Join,
+    Keep,
     Named,
     Negate,
     Node,
+    Over,
     Present,
     Project,
+    Repeat,
     Scan,
     Sum,
     Union,
@@ -42,7 +47,7 @@ POSTFIX = {"is null": 4, "is not null": 4}
 
 #: Words that cannot be a bare name.
 WORDS = frozenset(
-    {"and", "or", "not", "is", "null", "true", "false", "as", "cast", "try_cast", "since", "delta", "new"}
+    {"and", "or", "not", "is", "null", "true", "false", "as", "cast", "try_cast", "since", "delta", "new", "grows"}
 )
 _NAME = re.compile(r"[A-Za-z_#][A-Za-z0-9_#$]*(\.[A-Za-z_#][A-Za-z0-9_#$]*)*")
 
@@ -126,6 +131,10 @@ def _named(items: tuple[Named, ...]) -> list[str]:
     return [f"{name_text(name)} := {scalar_text(scalar)}" for name, scalar in items]
 
 
+def _called(items: tuple[tuple[str, Pick], ...] | tuple[tuple[str, WindowCall], ...]) -> list[str]:
+    return [f"{name_text(name)} := {call}" for name, call in items]
+
+
 def _brackets(parts: list[list[str]], lead: str) -> str:
     """Items in brackets, parts set apart by `;`; one item a line where they do not fit on one."""
     flat = "; ".join(", ".join(items) for items in parts)
@@ -147,8 +156,19 @@ def _head(node: Node, lead: str) -> str:
             return "union"
         case Negate():
             return "negate"
-        case Sum(keys=keys, terms=terms):
-            return "sum" + _brackets([_named(keys), _named(terms)], lead)
+        case Repeat(times=times):
+            return f"repeat[{name_text(times)}]"
+        case Keep():
+            return "keep"
+        case Explode(source=source, names=names, outer=outer, numbered=numbered):
+            words = "".join(word for word, there in (("outer ", outer), ("numbered ", numbered)) if there)
+            return f"explode[{words}{', '.join(map(name_text, names))} := {scalar_text(source)}]"
+        case Sum(keys=keys, terms=terms, picks=picks):
+            picked = [_called(picks)] if picks else []
+            return "sum" + _brackets([_named(keys), _named(terms), *picked], lead)
+        case Over(keys=keys, calls=calls, outputs=outputs, having=having):
+            kept = [] if having == TRUE else [[scalar_text(having)]]
+            return "over" + _brackets([_named(keys), _called(calls), _named(outputs), *kept], lead)
         case Present(outputs=outputs, having=having):
             shown = [] if having == TRUE else [[scalar_text(having)]]
             return "present" + _brackets([_named(outputs), *shown], lead)
@@ -162,7 +182,8 @@ def node_text(node: Node, indent: int = 0) -> str:
         case Scan(relation=relation, alias=alias, version=version, since=since):
             which = "" if version is Version.STORED else f"{version.value} "
             after = f" since {since}" if since else ""
-            return f"{lead}{which}{name_text(relation)} as {name_text(alias)}{after}"
+            way = " grows" if node.grows else ""
+            return f"{lead}{which}{name_text(relation)} as {name_text(alias)}{way}{after}"
         case Values(fields=fields, rows=rows):
             columns = ", ".join(f"{name_text(f.name)} {f.type}" for f in fields)
             body = ", ".join(

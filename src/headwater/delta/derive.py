@@ -15,12 +15,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headwater.algebra.nodes import (
+    Explode,
     Filter,
     IllFormed,
     Join,
     Negate,
     Node,
     Project,
+    Repeat,
     Scan,
     Sum,
     Union,
@@ -52,7 +54,14 @@ def derive(node: Node, relation: str) -> tuple[Node, ...]:
         case Values():
             return ()
         # d(filter Q) = filter(dQ), and so for every node that treats rows one by one
-        case Filter(input=source) | Project(input=source) | Negate(input=source) | Sum(input=source):
+        case (
+            Filter(input=source)
+            | Project(input=source)
+            | Negate(input=source)
+            | Repeat(input=source)
+            | Explode(input=source)
+            | Sum(input=source, picks=())
+        ):
             return tuple(rebuild(node, (term,)) for term in derive(source, relation))
         # d(A + B) = dA + dB
         case Union(inputs=inputs):

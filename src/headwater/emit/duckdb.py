@@ -7,21 +7,27 @@ orders best; every other node is a subquery.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from headwater import types as t
 from headwater.algebra.functions import may_raise
+from headwater.algebra.functions.picks import PICKS
 from headwater.algebra.nodes import (
     COUNT,
+    Explode,
     Filter,
     Join,
+    Keep,
     Named,
     Negate,
     Node,
+    Over,
     Present,
     Project,
+    Repeat,
     Scan,
     Sum,
     Union,
@@ -30,6 +36,7 @@ from headwater.algebra.nodes import (
     total_type,
 )
 from headwater.algebra.scalars import TRUE, Column, Scalar, conjuncts
+from headwater.emit.folds import pick_sql, window_sql
 from headwater.emit.layout import (
     EPOCH,
     MULTIPLICITY,
@@ -38,8 +45,10 @@ from headwater.emit.layout import (
     bigint,
     column,
     delta_table,
+    key_column,
     name,
     number,
+    same_row,
     store_table,
     total,
 )
@@ -47,6 +56,8 @@ from headwater.emit.scalars import duckdb_literal, duckdb_scalar, duckdb_type
 
 #: An expression larger than this is computed once in a subquery instead of being written out at each use.
 _INLINE_LIMIT = 60
+#: Which of several equal rows it is.
+_COPY = "#copy"
 
 
 @dataclass
@@ -65,18 +76,21 @@ class _Flat:
         """Keep only rows for which a predicate is TRUE.
 
         DuckDB evaluates conditions in an order of its own. One that may raise (`a / b > 1`) must not see a row that
-        another (`b <> 0`) excludes, so it is put behind the others in a CASE, which DuckDB evaluates lazily. An
-        equality of two sources is left as it is if there is no other: without one there is no hash join.
+        another (`b <> 0`) excludes, so it is put behind the others in a CASE, which DuckDB evaluates lazily; several
+        such stand behind each other. An equality of two sources is left as it is if there is no other: without one
+        there is no hash join.
         """
         parts = [(self.scalar(part), may_raise(part)) for part in conjuncts(predicate)]
         joined = any(_joins(value) and not raises for value, raises in parts)
         kept = [not raises or (_joins(value) and not joined) for value, raises in parts]
         self.where += [value for (value, _), keep in zip(parts, kept, strict=True) if keep]
-        for (value, _), keep in zip(parts, kept, strict=True):
-            if not keep:
-                guard = exp.and_(*(one.copy() for one in self.where)) if self.where else None
-                lazily = exp.Case(ifs=[exp.If(this=guard, true=value)], default=exp.false()) if guard else value
-                self.where.append(lazily)
+        lazy = [value for (value, _), keep in zip(parts, kept, strict=True) if not keep]
+        if lazy:
+            guards: list[exp.Expr] = [exp.and_(*(one.copy() for one in self.where))] if self.where else []
+            *earlier, condition = guards + lazy
+            for one in reversed(earlier):
+                condition = exp.Case(ifs=[exp.If(this=one, true=condition)], default=exp.false())
+            self.where.append(condition)
 
     @property
     def multiplicity(self) -> exp.Expr:
@@ -103,14 +117,16 @@ class Emitter:
     """Emits trees for a given layout.
 
     Args:
-        grouped: names of relations that are stored by group, and so have rows that are not shown.
+        grouped: names of relations that are stored by group, and so have rows that are not shown; and whether they have
+            keys. One that has none has one row, and before it all that it was: these are added up first, because
+            joins of several such relations would multiply what they were.
         net: add up each relation's rows before anything is computed from them. Without it, a row that came and went
             is computed with both signs, which cancels, unless the computation raises. So the fast form runs first,
             and if a value makes it fail, this one decides whether a living row is to blame.
     """
 
-    def __init__(self, grouped: frozenset[str] = frozenset(), net: bool = False) -> None:
-        self._grouped = grouped
+    def __init__(self, grouped: Mapping[str, bool] | None = None, net: bool = False) -> None:
+        self._grouped = grouped or {}
         self._net = net
         self._subqueries = 0
 
@@ -120,6 +136,8 @@ class Emitter:
             return self._union(node)
         if isinstance(node, Present):
             return self._present(node)
+        if isinstance(node, Over):
+            return self.over(node)
         flat = self._flatten(node)
         items: list[exp.Expr] = [as_column(flat.columns[text].copy(), text) for text in node.column_names]
         return flat.select([*items, as_column(flat.multiplicity, MULTIPLICITY)])
@@ -137,9 +155,17 @@ class Emitter:
         out = out.having(exp.NEQ(this=count.copy(), expression=number(0)), copy=False)
         return out.group_by(*[key.copy() for key in keys], copy=False) if keys else out
 
-    def groups(self, node: Sum, names: tuple[str, ...] | None = None) -> exp.Select:
-        """The entries of a map: keys and payload, each key once."""
+    def groups(self, node: Sum, names: tuple[str, ...] | None = None, touched: str | None = None) -> exp.Select:
+        """The entries of a map: keys and payload, each key once.
+
+        Args:
+            node: the map.
+            names: of its columns in the result; its own by default.
+            touched: a table of keys (`#k1`, ...); only their entries are given. For a map with picks.
+        """
         names = names or node.column_names
+        if node.picks:
+            return self._picked(node, names, touched)
         flat = self._flatten(node.input)
         keys = [flat.scalar(key) for _, key in node.keys]
         # Without keys there is one entry even over nothing, where SUM alone would give NULL.
@@ -151,21 +177,105 @@ class Emitter:
         positions = [number(i + 1) for i in range(len(keys))]
         return query.group_by(*positions, copy=False) if keys else query
 
+    def _picked(self, node: Sum, names: tuple[str, ...], touched: str | None) -> exp.Select:
+        """The entries of a map that is computed from its rows."""
+        args: dict[Scalar, str] = {}
+        for scalar in (*(term for _, term in node.terms), *(arg for _, pick in node.picks for arg in pick.args)):
+            args.setdefault(scalar, f"#a{len(args) + 1}")
+        for _, pick in node.picks:
+            if pick.function == "percentile":  # the share has to be a constant
+                args.pop(pick.args[1], None)
+        keys = [key for _, key in node.keys]
+        columns = tuple((key_column(i), key) for i, key in enumerate(keys)) + tuple((n, a) for a, n in args.items())
+        rows, alias = self._net_of(node.input, columns, keys, touched)
+        n: exp.Expr = column(MULTIPLICITY, alias)
+        if any(PICKS[pick.function].weighed for _, pick in node.picks):
+            rows, alias = self._spread(rows, tuple(text for text, _ in columns))
+            n = number(1)
+        flat = _Flat([rows], [], {}, [n])
+
+        def emit(scalar: Scalar) -> exp.Expr:
+            return column(args[scalar], alias) if scalar in args else duckdb_scalar(scalar, lambda text: column(text))
+
+        count = bigint(total(n.copy()))
+        payload: list[exp.Expr] = [count if keys else exp.func("COALESCE", count, number(0))]
+        payload += [self._total_of(emit(term), term, n.copy()) for _, term in node.terms]
+        payload += [exp.cast(pick_sql(pick, emit), duckdb_type(pick.type), copy=False) for _, pick in node.picks]
+        found = [column(key_column(i), alias) for i in range(len(keys))]
+        query = flat.select([as_column(v, text) for v, text in zip([*found, *payload], names, strict=True)])
+        positions = [number(i + 1) for i in range(len(keys))]
+        return query.group_by(*positions, copy=False) if keys else query
+
+    def _net_of(
+        self, node: Node, columns: tuple[Named, ...], keys: list[Scalar], touched: str | None
+    ) -> tuple[exp.Subquery, str]:
+        """Rows with what is computed from them, equal ones added up; with `touched`, only those of touched keys."""
+        made = Project(node, columns) if columns else node
+        rows: exp.Query = self.rows(made)
+        if touched is not None and keys:
+            source, alias = self._subquery(rows)
+            by_name = {f.name: f for f in made.schema}
+            fields = tuple(by_name[key_column(i)] for i in range(len(keys)))
+            rows = exp.Select(expressions=[exp.Star()]).from_(source, copy=False)
+            table = exp.Table(this=name(touched))
+            rows = rows.join(table, on=same_row(fields, alias, touched), join_type="SEMI", copy=False)
+        names = tuple(text for text, _ in columns) if columns else node.column_names
+        return self._subquery(self.consolidated(rows, names))
+
+    def _spread(self, rows: exp.Subquery, names: tuple[str, ...]) -> tuple[exp.Subquery, str]:
+        """A row of multiplicity n as n rows."""
+        copies = exp.Explode(this=exp.func("RANGE", column(MULTIPLICITY)))
+        query = exp.Select(expressions=[*(column(text) for text in names), as_column(copies, _COPY)])
+        return self._subquery(query.from_(rows, copy=False))
+
+    def over(self, node: Over, touched: str | None = None, keys: bool = False) -> exp.Select:
+        """The rows of a window; with `touched`, only of the partitions with keys in that table.
+
+        Args:
+            node: the window.
+            touched: a table of keys (`#k1`, ...).
+            keys: give the keys too, in front.
+        """
+        names = node.input.column_names
+        columns = tuple((key_column(i), key) for i, (_, key) in enumerate(node.keys))
+        columns += tuple((f.name, Column(f.name, f.type)) for f in node.input.schema)
+        rows, _ = self._net_of(node.input, columns, [key for _, key in node.keys], touched)
+        spread, alias = self._spread(rows, tuple(text for text, _ in columns))
+
+        def emit(scalar: Scalar) -> exp.Expr:
+            return duckdb_scalar(scalar, column)
+
+        own = [key_column(i) for i in range(len(node.keys))]
+        calls = [
+            as_column(window_sql(call, [column(k) for k in own], emit, (*names, _COPY)), text)
+            for text, call in node.calls
+        ]
+        items: list[exp.Expr] = [column(text) for text, _ in columns]
+        source, alias = self._subquery(exp.Select(expressions=[*items, *calls]).from_(spread, copy=False))
+        known = [*own, *names, *(text for text, _ in node.calls)]
+        flat = _Flat([source], [], {text: column(text, alias) for text in known}, [])
+        flat.require(node.having)
+        outputs: list[exp.Expr] = [as_column(column(text, alias), text) for text in own] if keys else []
+        outputs += [as_column(flat.scalar(scalar), text) for text, scalar in node.outputs]
+        return flat.select([*outputs, as_column(bigint(number(1)), MULTIPLICITY)])
+
     def _total(self, flat: _Flat, term: Scalar) -> exp.Expr:
-        value, n = flat.scalar(term), flat.multiplicity
+        return self._total_of(flat.scalar(term), term, flat.multiplicity)
+
+    def _total_of(self, value: exp.Expr, term: Scalar, n: exp.Expr) -> exp.Expr:
         into = total_type(term.type)
         match term.type:
             case t.Boolean():
                 if term == TRUE:
-                    return exp.func("COALESCE", bigint(total(n)), number(0))
+                    return exp.func("COALESCE", bigint(total(n)), number(0), copy=False)
                 counted = exp.Case(ifs=[exp.If(this=value, true=n)], default=number(0))
                 summed: exp.Expr = bigint(total(counted))
             case t.Double():
-                summed = total(exp.Mul(this=exp.paren(value), expression=n))
+                summed = total(exp.Mul(this=exp.paren(value, copy=False), expression=n))
             case _:
-                widened = exp.cast(value, duckdb_type(into))
-                summed = exp.cast(total(exp.Mul(this=widened, expression=n)), duckdb_type(into))
-        return exp.func("COALESCE", summed, exp.cast(number(0), duckdb_type(into)))
+                widened = exp.cast(value, duckdb_type(into), copy=False)
+                summed = exp.cast(total(exp.Mul(this=widened, expression=n)), duckdb_type(into), copy=False)
+        return exp.func("COALESCE", summed, exp.cast(number(0), duckdb_type(into)), copy=False)
 
     def _present(self, node: Present) -> exp.Select:
         source, alias = self._subquery(self.groups(node.sums))
@@ -207,7 +317,37 @@ class Emitter:
                 flat = self._flatten(source)
                 flat.counts.append(number(-1))
                 return flat
+            case Repeat(input=source, times=times):
+                flat = self._flatten(source)
+                flat.counts.append(flat.columns.pop(times))
+                return flat
+            case Keep(input=source):
+                return self._flatten(source)
+            case Explode():
+                return self._explode(node)
         return self._nested(node)
+
+    def _explode(self, node: Explode) -> _Flat:
+        """Lists that are unnested side by side: positions and elements, or positions, keys and values."""
+        flat = self._flatten(node.input)
+        whole = flat.scalar(node.source)
+        lists = [whole]
+        if isinstance(node.source.type, t.Map):
+            lists = [exp.func("MAP_KEYS", whole.copy()), exp.func("MAP_VALUES", whole)]
+        if node.numbered:
+            lists.insert(0, exp.func("RANGE", exp.cast(exp.func("LEN", lists[0].copy()), "BIGINT")))
+        if node.outer:
+            some = exp.GT(this=exp.func("COALESCE", exp.func("LEN", lists[-1].copy()), number(0)), expression=number(0))
+            nothing = exp.Array(expressions=[exp.null()])
+            lists = [exp.Case(ifs=[exp.If(this=some.copy(), true=one)], default=nothing.copy()) for one in lists]
+        types = [f.type for f in node.schema[len(node.input.schema) :]]
+        made = [as_column(exp.Explode(this=one), text) for one, text in zip(lists, node.names, strict=True)]
+        items: list[exp.Expr] = [as_column(flat.columns[text].copy(), text) for text in node.input.column_names]
+        source, alias = self._subquery(flat.select([*items, *made, as_column(flat.multiplicity, MULTIPLICITY)]))
+        columns: dict[str, exp.Expr] = {text: column(text, alias) for text in node.input.column_names}
+        for text, of in zip(node.names, types, strict=True):
+            columns[text] = exp.cast(column(text, alias), duckdb_type(of))
+        return _Flat([source], [], columns, [column(MULTIPLICITY, alias)])
 
     def _nested(self, node: Node) -> _Flat:
         query = self._values(node) if isinstance(node, Values) else self.rows(node)
@@ -219,10 +359,10 @@ class Emitter:
         alias = node.alias
         columns: dict[str, exp.Expr] = {f"{alias}.{f.name}": column(f.name, alias) for f in node.fields}
         counts: list[exp.Expr] = [column(MULTIPLICITY, alias)]
-        if node.version is Version.NEW or self._net:
+        delta = node.version is Version.DELTA
+        if node.version is Version.NEW or self._adds_up(node):
             source = exp.Subquery(this=self._scan_rows(node), alias=exp.TableAlias(this=name(alias)))
             return _Flat([source], [], columns, counts)
-        delta = node.version is Version.DELTA
         table = delta_table(node.relation) if delta else store_table(node.relation)
         table.set("alias", exp.TableAlias(this=name(alias)))
         return _Flat([table], self._visible(node.relation, 0 if delta else node.since, alias), columns, counts)
@@ -235,7 +375,15 @@ class Emitter:
         if node.version is not Version.STORED:
             parts.append(self._scan_columns(node, delta_table(node.relation), 0))
         rows = parts[0] if len(parts) == 1 else exp.Union(this=parts[0], expression=parts[1], distinct=False)
-        return self.consolidated(rows, tuple(f.name for f in node.fields)) if self._net else rows
+        return self.consolidated(rows, tuple(f.name for f in node.fields)) if self._adds_up(node) else rows
+
+    def _adds_up(self, node: Scan) -> bool:
+        """Whether equal rows are added up before anything else.
+
+        The change of a group's payload may leave its row as it was: that is no change for whoever reads the row.
+        """
+        keys = self._grouped.get(node.relation)
+        return self._net or keys is False or (keys is True and node.version is Version.DELTA)
 
     def _scan_columns(self, node: Scan, table: exp.Table, since: int) -> exp.Select:
         items = [*(column(f.name) for f in node.fields), column(MULTIPLICITY)]

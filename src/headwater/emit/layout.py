@@ -65,7 +65,7 @@ def number(value: int) -> exp.Expr:
 
 
 def bigint(value: exp.Expr) -> exp.Expr:
-    return exp.cast(value, "BIGINT")
+    return exp.cast(value, exp.DataType.Type.BIGINT, copy=False)
 
 
 def total(value: exp.Expr) -> exp.Sum:
@@ -94,10 +94,10 @@ class Fill(NamedTuple):
 
 
 def fill(table: exp.Table, query: exp.Query) -> Fill:
-    temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
-    first = exp.Create(this=table, kind="TABLE", replace=True, properties=temporary, expression=query)
-    return Fill(sql(first), sql(exp.Insert(this=table.copy(), expression=query.copy())))
+    target, rows = sql(table), sql(query)
+    return Fill(f"CREATE OR REPLACE TEMPORARY TABLE {target} AS {rows}", f"INSERT INTO {target} {rows}")
 
 
 def sql(tree: exp.Expr, pretty: bool = False) -> str:
-    return tree.sql(dialect="duckdb", pretty=pretty, comments=False)
+    """The text of a tree, which is used up by this: sqlglot may change it on the way."""
+    return tree.sql(dialect="duckdb", pretty=pretty, comments=False, copy=False)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headwater import types as t
-from headwater.algebra.nodes import Present, Sum
+from headwater.algebra.folds import Pick
+from headwater.algebra.nodes import Over, Present, Project, Sum
 from headwater.algebra.scalars import TRUE, Column, Scalar
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import (
@@ -31,7 +32,7 @@ from headwater.emit.layout import (
     total,
 )
 from headwater.emit.scalars import duckdb_scalar, duckdb_type
-from headwater.plan.program import Add, Map, Program
+from headwater.plan.program import Add, Map, Program, Touch
 
 Columns = tuple[tuple[str, t.Type], ...]
 
@@ -85,6 +86,8 @@ def row_columns(fields: t.Schema) -> Columns:
 
 def stored_columns(one: Map) -> Columns:
     """Columns of a map's store and delta, without `#n` and `#e`."""
+    if isinstance(one.definition, Over):
+        return (*_keys_of(one), *row_columns(one.fields))
     if one.present is None:
         return row_columns(one.fields)
     sums = one.present.sums
@@ -121,12 +124,29 @@ def _epoch() -> exp.Parameter:
     return exp.Parameter(this=exp.Var(this="epoch"))
 
 
-def step_statement(statement: Add, target: Map, emitter: Emitter) -> Step:
-    """The SQL of one `Add`."""
+def _keys_of(one: Map) -> Columns:
+    return tuple((key_column(i), key.type) for i, (_, key) in enumerate(one.keys or ()))
+
+
+def _key_fields_of(one: Map) -> t.Schema:
+    """The keys of a map that is evaluated by key, with what is known of their NULLs."""
+    nullable = {f.name: f.nullable for f in one.source.schema}
+    return tuple(
+        t.Field(key_column(i), key.type, nullable[key.name] if isinstance(key, Column) else True)
+        for i, (_, key) in enumerate(one.keys or ())
+    )
+
+
+def step_statement(statement: Add | Touch, target: Map, emitter: Emitter) -> Step:
+    """The SQL of one statement."""
     term = statement.term
-    if isinstance(term, Sum):
+    if isinstance(statement, Touch):
+        assert isinstance(term, Project)
+        named = tuple((key_column(i), key) for i, (_, key) in enumerate(term.columns))
+        query: exp.Query = emitter.rows(replace(term, columns=named))
+    elif isinstance(term, Sum):
         names = tuple(text for text, _ in key_columns(term) + payload_columns(term))
-        query: exp.Query = emitter.groups(term, names)
+        query = emitter.groups(term, names)
     else:
         query = emitter.rows(term)
     return Step(statement.on, target.name, fill(pending_table(target.name), query))
@@ -135,8 +155,10 @@ def step_statement(statement: Add, target: Map, emitter: Emitter) -> Step:
 def map_statements(program: Program, one: Map, emitter: Emitter) -> MapSQL:
     """Tables and statements of one map of a program."""
     columns = stored_columns(one)
-    if one.present is not None:
-        change: exp.Query = _settle_groups(one.name, one.present)
+    if one.keys is not None and not program.recomputes(one.name):
+        change: exp.Query = _settle_by_key(one, emitter)
+    elif one.present is not None:
+        change = _settle_groups(one.name, one.present)
     elif program.recomputes(one.name):
         change = _recompute(one, emitter)
     else:
@@ -154,6 +176,10 @@ def rebuild_statements(one: Map, emitter: Emitter) -> tuple[Fill, Fill]:
     """Fill the pending table with all that the map's definition yields now, less all that is stored."""
     stored = store_table(one.name)
     pending = pending_table(one.name)
+    if one.keys is not None:  # every key that is there or was
+        named = tuple((key_column(i), key) for i, (_, key) in enumerate(one.keys))
+        there = exp.Select(expressions=[*(column(text) for text, _ in named), column(MULTIPLICITY)])
+        return fill(pending, emitter.rows(Project(one.source, named))), fill(pending, there.from_(stored, copy=False))
     if one.present is None:
         names = [f.name for f in one.fields]
         minus = exp.Select(expressions=[*(column(text) for text in names), exp.Neg(this=column(MULTIPLICITY))])
@@ -162,7 +188,9 @@ def rebuild_statements(one: Map, emitter: Emitter) -> tuple[Fill, Fill]:
     keys = [text for text, _ in key_columns(sums)]
     payload = [text for text, _ in payload_columns(sums)]
     gone = exp.Neg(this=column(MULTIPLICITY))
-    signed = [exp.Mul(this=column(text), expression=gone.copy()) for text in payload]
+    kept = len(sums.terms) + 1
+    signed: list[exp.Expr] = [exp.Mul(this=column(text), expression=gone.copy()) for text in payload[:kept]]
+    signed += [exp.cast(exp.null(), duckdb_type(pick.type)) for _, pick in sums.picks]  # what is there stays there
     minus = exp.Select(expressions=[*(column(text) for text in keys), *signed]).from_(stored, copy=False)
     return fill(pending, emitter.groups(sums, (*keys, *payload))), fill(pending, minus)
 
@@ -184,6 +212,37 @@ def _recompute(one: Map, emitter: Emitter) -> exp.Query:
     before = before.from_(store_table(one.name), copy=False)
     both = exp.Union(this=now, expression=before, distinct=False)
     return emitter.consolidated(both, names)
+
+
+# -- by key -------------------------------------------------------------------------------------------------------
+
+
+def _settle_by_key(one: Map, emitter: Emitter) -> exp.Query:
+    """What the touched keys show now, less what the store says they showed."""
+    keys = _key_fields_of(one)
+    names = [text for text, _ in stored_columns(one)]
+    new = _groups_now(one.present, emitter) if one.present is not None else _windows_now(one, emitter)
+    gone = as_column(exp.Neg(this=column(MULTIPLICITY)), MULTIPLICITY)
+    old = exp.Select(expressions=[*(column(text) for text in names), gone])
+    found = _stored_of_touched(one.name, keys, names)
+    old = old.from_(_aliased(found, _OLD), copy=False)
+    change: exp.Query = emitter.consolidated(exp.Union(this=old, expression=new, distinct=False), tuple(names))
+    if not keys:
+        return change
+    touched = exp.Select(expressions=[column(f.name) for f in keys]).from_(pending_table(one.name), copy=False)
+    return change.with_(name(_TOUCHED), as_=touched.distinct(copy=False), materialized=True, copy=False)
+
+
+def _windows_now(one: Map, emitter: Emitter) -> exp.Query:
+    assert isinstance(one.definition, Over)
+    return emitter.over(one.definition, _TOUCHED if one.keys else None, keys=True)
+
+
+def _groups_now(present: Present, emitter: Emitter) -> exp.Query:
+    sums = present.sums
+    names = [text for text, _ in key_columns(sums)] + [text for text, _ in payload_columns(sums)]
+    new = emitter.groups(sums, tuple(names), _TOUCHED if sums.keys else None)
+    return _shown(present, names, new, [text for text, _ in payload_columns(sums)])
 
 
 # -- groups -------------------------------------------------------------------------------------------------------
@@ -213,14 +272,22 @@ def _settle_groups(map_name: str, present: Present) -> exp.Query:
 
 def _touched(map_name: str, sums: Sum, keys: list[str], payload: list[str]) -> exp.Select:
     """The net change of each group's payload; groups in which nothing changed are left out."""
-    totals = [total(column(text)) for text in payload]
+    picks = dict(zip(payload[len(sums.terms) + 1 :], (pick for _, pick in sums.picks), strict=True))
+    totals = [
+        exp.Anonymous(this=picks[text].function, expressions=[column(text)]) if text in picks else total(column(text))
+        for text in payload
+    ]
     casts = [exp.cast(one.copy(), duckdb_type(f.type)) for one, f in zip(totals, sums.payload, strict=True)]
     query = exp.Select(
         expressions=[*(column(text) for text in keys), *(as_column(c, p) for c, p in zip(casts, payload, strict=True))]
     ).from_(pending_table(map_name), copy=False)
     if not keys:  # the one entry of a map without keys exists from the start, when nothing has changed yet
         return query
-    changed = [exp.NEQ(this=one.copy(), expression=number(0)) for one in totals]
+    changed = [
+        exp.NEQ(this=one.copy(), expression=number(0))
+        for one, text in zip(totals, payload, strict=True)
+        if text not in picks
+    ]
     query = query.having(exp.or_(*changed), copy=False)
     return query.group_by(*(column(text) for text in keys), copy=False)
 
@@ -264,14 +331,9 @@ def _stored_of_touched(map_name: str, keys: t.Schema, stored: list[str]) -> exp.
 
 def _coming(present: Present, keys: list[str], payload: list[str]) -> exp.Select:
     """The touched groups' new rows, hidden ones included: their payload must be kept."""
+    picks = dict(zip(payload[len(present.sums.terms) + 1 :], (pick for _, pick in present.sums.picks), strict=True))
     summed = [
-        as_column(
-            exp.cast(
-                exp.Add(this=column(text, _TOUCHED), expression=exp.func("COALESCE", column(text, _OLD), number(0))),
-                duckdb_type(f.type),
-            ),
-            text,
-        )
+        as_column(exp.cast(_merged(text, picks.get(text)), duckdb_type(f.type)), text)
         for text, f in zip(payload, present.sums.payload, strict=True)
     ]
     on = same_row(key_fields(present.sums), _TOUCHED, _OLD) if keys else exp.true()
@@ -279,12 +341,24 @@ def _coming(present: Present, keys: list[str], payload: list[str]) -> exp.Select
     new = new.from_(exp.Table(this=name(_TOUCHED)), copy=False)
     new = new.join(exp.Table(this=name(_OLD)), on=on, join_type="LEFT", copy=False)
 
-    physical = dict(zip(present.sums.column_names, [*keys, *payload], strict=True))
+    return _shown(present, [*keys, *payload], new, payload)
+
+
+def _merged(text: str, pick: Pick | None) -> exp.Expr:
+    """A column of the payload from what comes and what was there."""
+    if pick is None:
+        return exp.Add(this=column(text, _TOUCHED), expression=exp.func("COALESCE", column(text, _OLD), number(0)))
+    function = "least" if pick.function == "min" else "greatest"
+    return exp.Anonymous(this=function, expressions=[column(text, _TOUCHED), column(text, _OLD)])
+
+
+def _shown(present: Present, carried: list[str], new: exp.Query, payload: list[str]) -> exp.Select:
+    """Rows for a map's store, from keys and payload."""
+    physical = dict(zip(present.sums.column_names, carried, strict=True))
 
     def emit(scalar: Scalar, alias: str) -> exp.Expr:
         return duckdb_scalar(scalar, lambda text: column(physical[text], alias))
 
-    carried = [*keys, *payload]
     if present.having == TRUE:
         source, alias = new, _NEW
         shown: exp.Expr = exp.true()
@@ -300,7 +374,7 @@ def _coming(present: Present, keys: list[str], payload: list[str]) -> exp.Select
         ]
     rows = exp.Select(expressions=[*(column(text, alias) for text in carried), *values, shown, bigint(number(1))])
     rows = rows.from_(_aliased(source, alias), copy=False)
-    if keys:
+    if present.sums.keys:
         rows = rows.where(exp.GT(this=column(payload[0], alias), expression=number(0)), copy=False)
     return rows
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
 from headwater.emit.maintain import MapSQL, append_statement, map_statements, row_columns, step_statement
-from headwater.plan.program import Add, Program
+from headwater.plan.program import Add, Program, Touch
 from headwater.store.catalog import Catalog, Kind, Relation
 
 
@@ -114,7 +114,7 @@ def _emit(view: Relation, catalog: Catalog, emitted: Emitted, net: bool) -> Emit
     triggers = tuple(
         (add.on, Trigger(view.name, add.target, step_statement(add, program.map(add.target), emitter).fill))
         for add in program.statements
-        if isinstance(add, Add)
+        if isinstance(add, Add | Touch)
     )
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
     emitted[view.name] = EmittedView(program, triggers, maps)

@@ -1,46 +1,108 @@
-"""Cutting a view into blocks at every `Present`.
+"""Cutting a view into blocks: at every `Present`, `Over` and `Keep`.
 
-Below a `Present` everything is linear and follows from deltas; the `Present` itself stores what it shows. What stands
-above reads it as one more relation, named `view$1`, `view$2`, ... from the bottom up, under an alias with `#` in front,
-which no query can use.
+Below them everything is linear and follows from deltas; they themselves store what they show. What stands above reads
+that as one more relation, named `view$1`, `view$2`, ... from the bottom up, under an alias with `#` in front, which no
+query can use. Equal blocks of a view are one.
 """
 
 from __future__ import annotations
 
-from headwater.algebra.nodes import Filter, Node, Present, Project, Scan, Version, rebuild
-from headwater.algebra.scalars import call, substitute
+from collections import Counter
+from dataclasses import replace
+
+from headwater.algebra.nodes import (
+    Filter,
+    Keep,
+    Node,
+    Over,
+    Present,
+    Project,
+    Scan,
+    Sum,
+    Values,
+    Version,
+    rebuild,
+    transform,
+)
+from headwater.algebra.scalars import TRUE, call, substitute
+from headwater.plan.first_rows import by_bucket
 from headwater.plan.program import Map
 
 __all__ = ["cut", "fuse_present"]
 
 
 def fuse_present(node: Node) -> Node:
-    """A filter or projection right above a `Present` becomes part of it, so that no second copy of it is stored.
+    """A filter or projection right above a block becomes part of it, so that no second copy of it is stored.
 
     `filter[p](present[o; h]) = present[o; h and p(o)]`, `project[c](present[o; h]) = present[c(o); h]`
     """
-    node = rebuild(node, tuple(fuse_present(child) for child in node.children))
+    return transform(node, _fuse)
+
+
+def _fuse(node: Node) -> Node:
     match node:
-        case Filter(input=Present() as inner, predicate=predicate):
+        case Filter(input=Present() | Over() as inner, predicate=predicate):
             outputs = dict(inner.outputs)
-            return Present(inner.input, inner.outputs, call("and", inner.having, substitute(predicate, outputs)))
-        case Project(input=Present() as inner, columns=columns):
+            return replace(inner, having=call("and", inner.having, substitute(predicate, outputs)))
+        case Project(input=Present() | Over() as inner, columns=columns):
             outputs = dict(inner.outputs)
-            return Present(inner.input, tuple((n, substitute(s, outputs)) for n, s in columns), inner.having)
+            return replace(inner, outputs=tuple((n, substitute(s, outputs)) for n, s in columns))
+        case Keep(input=Present() | Over() | Keep() as inner):
+            return inner
     return node
 
 
 def cut(view: str, node: Node) -> tuple[Map, ...]:
     """The maps of a view, inputs first; the last is the view."""
-    maps: list[Map] = []
+    cutter = _Cutter(view)
+    root = cutter.with_blocks_replaced(transform(fuse_present(node), by_bucket))
+    return (*cutter.maps, Map(view, root.input if isinstance(root, Keep) else root))
 
-    def replace_presents(one: Node) -> Node:
-        one = rebuild(one, tuple(replace_presents(child) for child in one.children))
-        if not isinstance(one, Present):
-            return one
-        maps.append(Map(f"{view}${len(maps) + 1}", one))
-        scan = Scan(maps[-1].name, f"#{len(maps)}", one.schema, Version.STORED)
-        return Project(scan, tuple((f.name, scan.column(f"{scan.alias}.{f.name}")) for f in one.schema))
 
-    root = rebuild(fused := fuse_present(node), tuple(replace_presents(child) for child in fused.children))
-    return (*maps, Map(view, root))
+class _Cutter:
+    def __init__(self, view: str) -> None:
+        self._view = view
+        self.maps: list[Map] = []
+        self._known: dict[Node, Map] = {}
+        self._reads: Counter[str] = Counter()
+
+    def with_blocks_replaced(self, node: Node) -> Node:
+        """The node over relations, in place of the blocks below it."""
+        return self._by_key(rebuild(node, tuple(self._replace(child) for child in node.children)))
+
+    def _replace(self, node: Node) -> Node:
+        if not isinstance(node, Present | Over | Keep):
+            return self.with_blocks_replaced(node)
+        if node not in self._known:
+            self._known[node] = self._store(self.with_blocks_replaced(node))
+        return self._read(self._known[node])
+
+    def _store(self, block: Node) -> Map:
+        definition = block.input if isinstance(block, Keep) else block
+        one = Map(f"{self._view}${len(self.maps) + 1}", definition)
+        self.maps.append(one)
+        return one
+
+    def _read(self, one: Map) -> Node:
+        """A map's rows; each time under another alias."""
+        self._reads[one.name] += 1
+        number, again = self.maps.index(one) + 1, self._reads[one.name]
+        scan = Scan(one.name, f"#{number}" if again == 1 else f"#{number}_{again}", one.fields, Version.STORED)
+        return Project(scan, tuple((f.name, scan.column(f"{scan.alias}.{f.name}")) for f in one.fields))
+
+    def _by_key(self, node: Node) -> Node:
+        """What is read by key is a stored relation, perhaps filtered and projected."""
+        if isinstance(node, Over) or (isinstance(node, Sum) and node.picks and not _merges(node)):
+            return node if is_stored(node.input) else rebuild(node, (self._read(self._store(Keep(node.input))),))
+        return node
+
+
+def is_stored(node: Node) -> bool:
+    """Whether a tree only filters and projects one relation."""
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return isinstance(node, Scan | Values)
+
+
+def _merges(sums: Sum) -> bool:
+    return Map("", Present(sums, (), TRUE)).merges

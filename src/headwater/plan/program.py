@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from headwater import types as t
-from headwater.algebra.nodes import Node, Present, Scan, Union, Version, scalars
+from headwater.algebra.nodes import Keep, Named, Node, Over, Present, Scan, Union, Version, only_grows, scalars
 from headwater.algebra.read import read_node
 
 
@@ -30,6 +30,28 @@ class Map:
         return self.definition if isinstance(self.definition, Present) else None
 
     @property
+    def merges(self) -> bool:
+        """Whether its picks follow from what is stored and what comes: minima and maxima of rows that never go."""
+        sums = self.present.sums if self.present is not None else None
+        if sums is None or not sums.picks:
+            return False
+        return all(pick.function in ("min", "max") for _, pick in sums.picks) and only_grows(sums.input)
+
+    @property
+    def keys(self) -> tuple[Named, ...] | None:
+        """The keys of a map whose touched keys are evaluated anew; None for one that follows from deltas."""
+        if isinstance(self.definition, Over):
+            return self.definition.keys
+        if self.present is not None and self.present.sums.picks and not self.merges:
+            return self.present.sums.keys
+        return None
+
+    @property
+    def source(self) -> Node:
+        """What a map that is evaluated by key reads."""
+        return self.present.sums.input if self.present is not None else self.definition.children[0]
+
+    @property
     def fields(self) -> t.Schema:
         return self.definition.schema
 
@@ -44,13 +66,22 @@ class Add:
 
 
 @dataclass(frozen=True)
+class Touch:
+    """When relation `on` changes: the keys in `term` of map `target` are to be evaluated anew."""
+
+    on: str
+    target: str
+    term: Node
+
+
+@dataclass(frozen=True)
 class Recompute:
     """When any input of map `target` has changed: evaluate its definition and take the difference to what is stored."""
 
     target: str
 
 
-Statement = Add | Recompute
+Statement = Add | Touch | Recompute
 
 
 @dataclass(frozen=True)
@@ -77,9 +108,6 @@ class Program:
         own = {one.name for one in self.maps}
         return tuple(sorted({name for one in self.maps for name in one.definition.relations} - own))
 
-    def triggers(self, relation: str) -> tuple[Add, ...]:
-        return tuple(s for s in self.statements if isinstance(s, Add) and s.on == relation)
-
     def recomputes(self, target: str) -> bool:
         return any(isinstance(s, Recompute) and s.target == target for s in self.statements)
 
@@ -100,8 +128,8 @@ class Program:
             used.update(one.definition.column_names)  # a view may end with the columns of a scan as they are
             for node in one.definition.walk():
                 used.update(name for scalar in scalars(node) for name in scalar.columns)
-                if isinstance(node, Union):
-                    used.update(name for part in node.inputs for name in part.column_names)
+                if isinstance(node, Union | Keep):
+                    used.update(name for part in node.children for name in part.column_names)
         scans = [node for one in self.maps for node in one.definition.walk() if isinstance(node, Scan)]
         return frozenset(
             f.name
@@ -113,8 +141,10 @@ class Program:
 
     def _scans(self) -> Iterator[Scan]:
         for statement in self.statements:
-            tree = statement.term if isinstance(statement, Add) else self.map(statement.target).definition
-            yield from (node for node in tree.walk() if isinstance(node, Scan))
+            trees = [] if isinstance(statement, Recompute) else [statement.term]
+            if not isinstance(statement, Add):  # it reads what its map is made of
+                trees.append(self.map(statement.target).definition)
+            yield from (node for tree in trees for node in tree.walk() if isinstance(node, Scan))
 
     def map(self, name: str) -> Map:
         return next(one for one in self.maps if one.name == name)
@@ -126,7 +156,9 @@ class Program:
             "query": str(self.query),
             "maps": [{"name": one.name, "definition": str(one.definition)} for one in self.maps],
             "statements": [
-                {"on": s.on, "target": s.target, "term": str(s.term)} if isinstance(s, Add) else {"recompute": s.target}
+                {"recompute": s.target}
+                if isinstance(s, Recompute)
+                else {"on": s.on, "target": s.target, "term": str(s.term), "touch": isinstance(s, Touch)}
                 for s in self.statements
             ],
         }
@@ -146,7 +178,8 @@ def program_from_dict(data: Mapping[str, object], schemas: Mapping[str, t.Schema
             statements.append(Recompute(str(entry["recompute"])))
         else:
             term = read_node(str(entry["term"]), known)
-            statements.append(Add(str(entry["on"]), str(entry["target"]), term))
+            kind = Touch if entry["touch"] else Add
+            statements.append(kind(str(entry["on"]), str(entry["target"]), term))
     query = read_node(str(data["query"]), schemas)
     return Program(str(data["view"]), str(data["strategy"]), query, tuple(maps), tuple(statements))
 

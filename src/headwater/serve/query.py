@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
@@ -73,7 +75,7 @@ def _evaluate(reader: duckdb.DuckDBPyConnection, answer: Answer, catalog: Catalo
     return reader.sql(answer_query(answer, Emitter(catalog.grouped, net))).to_arrow_table()
 
 
-def count_rows(warehouse: Warehouse, relation: Relation, grouped: frozenset[str]) -> int:
+def count_rows(warehouse: Warehouse, relation: Relation, grouped: Collection[str]) -> int:
     """How many rows a relation has, each as often as it counts; `grouped` as of `Emitter`."""
     query = exp.Select(expressions=[bigint(exp.func("COALESCE", total(column(MULTIPLICITY)), number(0)))])
     query = query.from_(store_table(relation.name), copy=False)

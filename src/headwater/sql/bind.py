@@ -16,7 +16,7 @@ from headwater.algebra.scalars import Call, Cast, Column, Literal, Scalar, cast
 from headwater.algebra.simplify.fold_constants import fold
 from headwater.errors import HeadwaterError, Source
 from headwater.sql import literals
-from headwater.sql.calls import bind_call
+from headwater.sql.calls import bind_call, bind_filtered
 from headwater.sql.place import Place
 from headwater.sql.precedence import check_precedence
 from headwater.sql.scope import RelationInfo, Scope, Visible
@@ -26,11 +26,39 @@ from headwater.sql.types import from_sqlglot
 class Aggregates(Protocol):
     """Who takes the aggregates of an expression and says what stands for their value."""
 
-    def add(self, name: str, node: exp.Anonymous, args: list[Scalar]) -> Scalar:
+    def add(
+        self, name: str, node: exp.Expr, args: list[Scalar], distinct: bool = False, where: Scalar | None = None
+    ) -> Scalar:
         """The value of an aggregate, over the columns of a map."""
 
     def argument(self, node: exp.Expr) -> Scalar:
         """Bind an argument of an aggregate."""
+
+    def condition(self, node: exp.Expr) -> Scalar:
+        """Bind the condition of FILTER."""
+
+
+class Queries(Protocol):
+    """Who takes the queries inside an expression and says what stands for their value."""
+
+    def exists(self, query: exp.Expr) -> Scalar:
+        """EXISTS (query)."""
+
+    def is_in(self, binder: Binder, node: exp.In, filtering: bool = False, negated: bool = False) -> Scalar:
+        """`x IN (query)`."""
+
+    def compared(self, binder: Binder, function: str, node: exp.Binary) -> Scalar:
+        """`x > ALL (query)`."""
+
+    def scalar(self, query: exp.Expr) -> Scalar:
+        """(query) as a value."""
+
+
+class Windows(Protocol):
+    """Who takes window functions and says what stands for their value."""
+
+    def add(self, binder: Binder, node: exp.Window) -> Scalar:
+        """The value of a window function."""
 
 
 class Binder:
@@ -40,6 +68,8 @@ class Binder:
         place: where the tree stands in the text.
         lookup: what a column reference means in this clause.
         aggregates: who takes aggregates, or None where there must not be any.
+        queries: who takes queries, or None where there must not be any.
+        windows: who takes window functions, or None where there must not be any.
         clause: what the clause is called in a message.
         read: every column that was bound with the reference that named it, so that an error found later can point.
     """
@@ -50,11 +80,15 @@ class Binder:
         lookup: Callable[[exp.Column], Scalar],
         *,
         aggregates: Aggregates | None = None,
+        queries: Queries | None = None,
+        windows: Windows | None = None,
         clause: str = "this place",
     ) -> None:
         self.place = place
         self.lookup = lookup
         self.aggregates = aggregates
+        self.queries = queries
+        self.windows = windows
         self.clause = clause
         self.read: list[tuple[Scalar, exp.Column]] = []
 
@@ -174,9 +208,52 @@ def column(scope: Scope, node: exp.Column, place: Place) -> Column:
 def _column(self: Binder, node: exp.Column) -> Scalar:
     if isinstance(node.this, exp.Star):
         return _star(self, node)
-    found = self.lookup(node)
+    try:
+        found = self.lookup(node)
+    except HeadwaterError as error:
+        inside = _field_of_column(self, node) if error.code in ("HW101", "HW102") else None
+        if inside is None:
+            raise
+        return inside
     self.read.append((found, node))
     return found
+
+
+def _field_of_column(self: Binder, node: exp.Column) -> Scalar | None:
+    """What `alias.column.field` or `column.field` means, if there is such a column and it is a STRUCT."""
+    parts = node.parts
+    for split in (2, 1):
+        if split >= len(parts):
+            continue
+        names = dict(zip(("this", "table"), reversed(parts[:split]), strict=False))
+        holder = exp.Column(**{key: name.copy() for key, name in names.items()})
+        holder.update_positions(node)
+        try:
+            found = self.lookup(holder)
+        except HeadwaterError:
+            continue
+        if not isinstance(found.type, t.Struct):
+            return None
+        self.read.append((found, node))
+        for name in parts[split:]:
+            found = self.call("field", node, found, Literal(name.name, t.STRING), shown=self.place.text(node))
+        return found
+    return None
+
+
+def _bracket(self: Binder, node: exp.Bracket) -> Scalar:
+    self.place.only(node, ("this", "expressions"), "HW209")
+    if len(node.expressions) != 1:
+        raise self._refusal(node)
+    return self.call("element", node, self.bind(node.this), self.bind(node.expressions[0]), shown="[]")
+
+
+def _dot(self: Binder, node: exp.Dot) -> Scalar:
+    self.place.only(node, ("this", "expression"), "HW209")
+    if not isinstance(node.expression, exp.Identifier):
+        raise self._refusal(node)
+    name = node.expression.name
+    return self.call("field", node, self.bind(node.this), Literal(name, t.STRING), shown=f".{name}")
 
 
 def _star(self: Binder, node: exp.Expr) -> Scalar:
@@ -295,6 +372,8 @@ def _binary(self: Binder, node: exp.Binary) -> Scalar:
     self.place.only(node, ("this", "expression", "typed", "safe"), "HW209")
     check_precedence(node, self.place)
     function = _BINARY[type(node)]
+    if isinstance(node.expression, exp.Any | exp.All) and function in ("=", "<>", "<", "<=", ">", ">="):
+        return _queries(self, node).compared(self, function, node)
     left, right = self.bind(node.this), self.bind(node.expression)
     return self.call(function, node, left, right, shown=_SIGNS.get(function))
 
@@ -346,20 +425,80 @@ def _between(self: Binder, node: exp.Between) -> Scalar:
 
 def _in(self: Binder, node: exp.In) -> Scalar:
     if node.args.get("query"):
-        raise self.place.unsupported("HW204", "IN with a query is not supported yet", node, _SUBQUERY_HINT)
+        self.place.only(node, ("this", "query"), "HW209")
+        return _queries(self, node).is_in(self, node)
+    if isinstance(node.this, exp.Tuple):
+        return _tuple_in(self, node)
     self.place.only(node, ("this", "expressions"), "HW209")
     return self.call("in", node, self.bind(node.this), *(self.bind(item) for item in node.expressions))
 
 
+def _tuple_in(self: Binder, node: exp.In) -> Scalar:
+    """(a, b) IN ((1, 2), (3, 4))."""
+    self.place.only(node, ("this", "expressions"), "HW209")
+    mine = [self.bind(one) for one in node.this.expressions]
+    found: Scalar | None = None
+    for item in node.expressions:
+        theirs = item.expressions if isinstance(item, exp.Tuple) else [item]
+        if len(theirs) != len(mine):
+            raise self.place.mistake("HW135", f"a row of {len(theirs)} values beside one of {len(mine)}", item)
+        parts = [self.call("=", node, a, self.bind(b), shown="IN") for a, b in zip(mine, theirs, strict=True)]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = self.call("and", node, whole, part)
+        found = whole if found is None else self.call("or", node, found, whole)
+    assert found is not None
+    return found
+
+
+def _queries(self: Binder, node: exp.Expr) -> Queries:
+    if self.queries is None:
+        raise self.place.unsupported("HW204", f"a query cannot stand in {self.clause}", node, _SUBQUERY_HINT)
+    return self.queries
+
+
+def _exists(self: Binder, node: exp.Exists) -> Scalar:
+    return _queries(self, node).exists(node.this)
+
+
+def _subquery(self: Binder, node: exp.Subquery) -> Scalar:
+    return _queries(self, node).scalar(node)
+
+
+def _window(self: Binder, node: exp.Window) -> Scalar:
+    if self.windows is None:
+        raise self.place.mistake(
+            "HW137",
+            f"a window function cannot stand in {self.clause}",
+            node,
+            "compute it in a derived table, or use QUALIFY",
+        )
+    return self.windows.add(self, node)
+
+
 def _like(self: Binder, node: exp.Binary, escape: tuple[Scalar, ...] = ()) -> Scalar:
     self.place.only(node, ("this", "expression", "negate"), "HW209")
-    if isinstance(node.expression, exp.Any | exp.All):
-        raise self.place.unsupported(
-            "HW209", "LIKE ANY and LIKE ALL are not supported yet", node, "write several LIKE with OR or AND"
-        )
     function = _PATTERNS[type(node)]
+    if isinstance(node.expression, exp.Any | exp.All):
+        return _like_several(self, node, function)
     bound = self.call(function, node, self.bind(node.this), self.bind(node.expression), *escape)
     return self.call("not", node, bound) if node.args.get("negate") else bound
+
+
+def _like_several(self: Binder, node: exp.Binary, function: str) -> Scalar:
+    """LIKE ANY (...), LIKE ALL (...), and their negations, which say NOT LIKE of each pattern."""
+    listed = node.expression.this
+    patterns = listed.expressions if isinstance(listed, exp.Tuple) else [listed.this]
+    if isinstance(listed, exp.Subquery) or not isinstance(listed, exp.Tuple | exp.Paren):
+        raise self._refusal(node)
+    connective = "or" if isinstance(node.expression, exp.Any) else "and"
+    value, found = self.bind(node.this), None
+    for pattern in patterns:
+        one = self.call(function, node, value, self.bind(pattern))
+        one = self.call("not", node, one) if node.args.get("negate") else one
+        found = one if found is None else self.call(connective, node, found, one)
+    assert found is not None
+    return found
 
 
 def _escape(self: Binder, node: exp.Escape) -> Scalar:
@@ -422,11 +561,19 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Scalar]] = {
     exp.Between: _between,
     exp.BitwiseNot: lambda self, node: self.call("~", node, self.bind(node.this)),
     exp.Boolean: _boolean,
+    exp.Bracket: _bracket,
     exp.Case: _case,
     exp.Cast: _typed_literal,
     exp.Column: _column,
     exp.Concat: _adjacent_strings,
+    exp.Dot: _dot,
     exp.Escape: _escape,
+    exp.Exists: _exists,
+    exp.Filter: lambda self, node: bind_filtered(self, node),
+    exp.IgnoreNulls: lambda self, node: bind_filtered(self, node),
+    exp.Subquery: _subquery,
+    exp.Window: _window,
+    exp.WithinGroup: lambda self, node: bind_filtered(self, node),
     exp.HexString: _hex_string,
     exp.In: _in,
     exp.Interval: _interval,
@@ -445,29 +592,12 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Scalar]] = {
 
 _SUBQUERY_HINT = "make the inner query a relation of FROM and join with it"
 _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str, str, str | None], ...] = (
-    (
-        (exp.Subquery, exp.Exists, exp.Select),
-        "HW204",
-        "a query in an expression is not supported yet",
-        _SUBQUERY_HINT,
-    ),
+    ((exp.Select,), "HW204", "a query in an expression stands in parentheses", None),
     ((exp.Kwarg,), "HW209", "arguments by name are not supported", "give arguments by position"),
-    ((exp.Window,), "HW205", "window functions are not supported yet", None),
-    (
-        (exp.Filter,),
-        "HW203",
-        "FILTER on an aggregate is not supported yet",
-        "put the condition inside: SUM(CASE WHEN condition THEN x END)",
-    ),
-    (
-        (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup),
-        "HW203",
-        "such an aggregate is not supported yet",
-        None,
-    ),
-    ((exp.Distinct,), "HW203", "DISTINCT in an aggregate is not supported yet", "GROUP BY it in a derived table first"),
+    ((exp.RespectNulls,), "HW203", "such an aggregate is not supported yet", None),
+    ((exp.Distinct,), "HW203", "DISTINCT stands only in front of all arguments of an aggregate", None),
     ((exp.Order,), "HW203", "ORDER BY in an aggregate is not supported yet", None),
-    ((exp.Bracket, exp.Dot), "HW209", "reading an element of an ARRAY, MAP or STRUCT is not supported yet", None),
+    ((exp.Bracket, exp.Dot), "HW209", "this way to read an element of an ARRAY, MAP or STRUCT is not supported", None),
     ((exp.Lambda,), "HW209", "functions of functions (x -> ...) are not supported yet", None),
     ((exp.Placeholder, exp.Parameter), "HW209", "parameters are not supported yet", "write the value"),
     ((exp.Tuple,), "HW209", "a row of several values is not supported as a value", "compare the values one by one"),

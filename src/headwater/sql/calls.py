@@ -17,6 +17,8 @@ from headwater.sql.function_names import (
     NOT_DETERMINISTIC,
     OPERATORS,
     OTHER_AGGREGATES,
+    OTHER_FUNCTIONS,
+    TRIED_CASTS,
     TYPE_NAMES,
     UNIT_FIRST,
     WINDOW_FUNCTIONS,
@@ -50,16 +52,44 @@ def bind_call(binder: Binder, node: exp.Anonymous) -> Scalar:
     if name in AGGREGATES:
         return _aggregate(binder, node, AGGREGATES[name])
     _refuse(binder, node, name)
+    if name == "struct":
+        return _struct(binder, node)
     args = [_argument(binder, name, arg, position, node) for position, arg in enumerate(node.expressions)]
     if name in TYPE_NAMES and name not in REGISTRY:
         if len(args) != 1:
             raise binder.place.mistake("HW122", f"{name.upper()}: takes 1 argument, not {len(args)}", node)
         return binder.convert(args[0], parse_type(name), node)
+    if name in TRIED_CASTS and len(args) == 1:
+        return binder.convert(args[0], TRIED_CASTS[name], node, safe=True)
+    if name == "decode" and len(args) > 2:
+        return _decoded(binder, node, args)
+    if name in UNIT_FIRST and len(args) == 3:
+        name = UNIT_FIRST[name]
     if name == "extract" and name not in REGISTRY and "date_part" in REGISTRY:
         name = "date_part"
     if not _is_callable(name):
         raise _unknown(binder, node, name)
     return binder.call(OPERATORS.get(name, name), node, *args, shown=name.upper())
+
+
+def _struct(binder: Binder, node: exp.Anonymous) -> Scalar:
+    """struct(a, b AS c): a named_struct with the names of columns and aliases, and col1, col2, ... for the others."""
+    args: list[Scalar] = []
+    for place, arg in enumerate(node.expressions, 1):
+        named = isinstance(arg, exp.Alias | exp.Column | exp.Dot)
+        name = arg.alias_or_name if isinstance(arg, exp.Alias | exp.Column) else arg.expression.name if named else ""
+        args += [Literal(name or f"col{place}", t.STRING), binder.bind(arg.this if isinstance(arg, exp.Alias) else arg)]
+    return binder.call("named_struct", node, *args, shown="STRUCT")
+
+
+def _decoded(binder: Binder, node: exp.Anonymous, args: list[Scalar]) -> Scalar:
+    """decode(x, 1, 'a', 2, 'b', 'other'): CASE, in which NULL equals NULL."""
+    subject, rest = args[0], args[1:]
+    parts: list[Scalar] = []
+    while len(rest) > 1:
+        parts += [binder.call("<=>", node, subject, rest[0], shown="DECODE"), rest[1]]
+        rest = rest[2:]
+    return binder.call("case", node, *parts, rest[0] if rest else Literal(None, t.NULL), shown="DECODE")
 
 
 def _argument(binder: Binder, name: str, arg: exp.Expr, position: int, call: exp.Anonymous) -> Scalar:
@@ -71,31 +101,68 @@ def _argument(binder: Binder, name: str, arg: exp.Expr, position: int, call: exp
     return binder.bind(arg)
 
 
-def _aggregate(binder: Binder, node: exp.Anonymous, name: str) -> Scalar:
+def bind_filtered(binder: Binder, node: exp.Expr) -> Scalar:
+    """An aggregate with FILTER, IGNORE NULLS or WITHIN GROUP behind it."""
+    where: exp.Expr | None = None
+    order: exp.Order | None = None
+    call = node
+    while not isinstance(call, exp.Anonymous):
+        if isinstance(call, exp.Filter) and where is None:
+            where = call.expression.this
+        elif isinstance(call, exp.WithinGroup) and order is None:
+            order = call.expression
+        elif not isinstance(call, exp.IgnoreNulls):
+            raise binder.place.unsupported("HW203", f"{binder.place.text(node)} is not supported", node)
+        call = call.this
+    name = function_name(call)
+    if name not in AGGREGATES:
+        raise binder.place.mistake("HW123", f"{name.upper()} is not an aggregate", node)
+    if order is not None:
+        if AGGREGATES[name] not in ("percentile_cont",) or len(order.expressions) != 1:
+            raise binder.place.unsupported("HW203", f"{name.upper()} WITHIN GROUP is not supported yet", node)
+        key = order.expressions[0]
+        if key.args.get("desc"):
+            raise binder.place.unsupported("HW203", "WITHIN GROUP (ORDER BY ... DESC) is not supported", node)
+        call = exp.Anonymous(this="percentile", expressions=[key.this.copy(), *call.expressions])
+    return _aggregate(binder, call, AGGREGATES[function_name(call)], where, node)
+
+
+def _aggregate(
+    binder: Binder, node: exp.Anonymous, name: str, where: exp.Expr | None = None, whole: exp.Expr | None = None
+) -> Scalar:
+    shown = function_name(node).upper()
     if binder.aggregates is None:
         raise binder.place.mistake(
             "HW123",
-            f"{function_name(node).upper()} cannot stand in {binder.clause}",
-            node,
+            f"{shown} cannot stand in {binder.clause}",
+            whole or node,
             "compute it in a derived table or a view, or use HAVING",
         )
     args = node.expressions
-    if name == "count" and len(args) == 1 and isinstance(args[0], exp.Star):
+    distinct = len(args) == 1 and isinstance(args[0], exp.Distinct)
+    if distinct:
+        binder.place.only(args[0], ("expressions",), "HW203")
+        args = args[0].expressions
+    condition = binder.aggregates.condition(where) if where is not None else None
+    if name == "count" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
         binder.place.only(args[0], (), "HW209")
-        return binder.aggregates.add(name, node, [])
-    if not args:
-        raise binder.place.mistake("HW122", f"{name.upper()}: takes at least 1 argument, not 0", node)
-    return binder.aggregates.add(name, node, [binder.aggregates.argument(arg) for arg in args])
+        return binder.aggregates.add(name, whole or node, [], where=condition)
+    if not args and name != "grouping_id":
+        raise binder.place.mistake("HW122", f"{shown}: takes at least 1 argument, not 0", whole or node)
+    bound = [binder.aggregates.argument(arg) for arg in args]
+    return binder.aggregates.add(name, whole or node, bound, distinct, condition)
 
 
 def _refuse(binder: Binder, node: exp.Anonymous, name: str) -> None:
     shown, place = name.upper(), binder.place
     if name in OTHER_AGGREGATES and name not in REGISTRY:
         raise place.unsupported(
-            "HW203", f"aggregate {shown} is not supported yet", node, "SUM, COUNT and AVG are; see docs/sql/queries.md"
+            "HW203", f"aggregate {shown} is not supported yet", node, "docs/sql/queries.md lists those that are"
         )
     if name in WINDOW_FUNCTIONS:
-        raise place.unsupported("HW205", f"window function {shown} is not supported yet", node)
+        raise place.mistake(
+            "HW138", f"{shown} is a window function: it needs OVER", node, f"{shown}(...) OVER (ORDER BY ...)"
+        )
     if name in GENERATORS:
         raise place.unsupported("HW207", f"{shown}, which makes rows, is not supported yet", node)
     if name in NOT_DETERMINISTIC or (name == "unix_timestamp" and not node.expressions):
@@ -109,7 +176,8 @@ def _refuse(binder: Binder, node: exp.Anonymous, name: str) -> None:
 
 def _unknown(binder: Binder, node: exp.Anonymous, name: str) -> Exception:
     hint = did_you_mean(name, callable_names()) or "docs/sql/functions.md lists the functions"
-    # sqlglot knows the names of most of Spark's functions, and of some other systems.
-    if name.upper() in SparkParser.FUNCTIONS or name.upper() in SparkParser.FUNCTION_PARSERS:
+    # sqlglot knows the names of some more, which other systems have.
+    known = name in OTHER_FUNCTIONS or name.upper() in SparkParser.FUNCTIONS
+    if known or name.upper() in SparkParser.FUNCTION_PARSERS:
         return binder.place.unsupported("HW211", f"function {name.upper()} is not supported yet", node, hint)
     return binder.place.mistake("HW121", f"there is no function {name.upper()}", node, hint)

@@ -62,6 +62,9 @@ class SparkExpressions(SparkParser):
         token: _without_parentheses(token.name.lower()) for token in SparkParser.NO_PAREN_FUNCTIONS
     }
 
+    # ARRAY[1] is other systems' way to write array(1); with it, array(1)[0] would lose its elements.
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
+
     # sqlglot drops a unary plus, but +'5' is a number.
     UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **SparkParser.UNARY_PARSERS,

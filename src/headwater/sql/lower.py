@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sqlglot import exp
 
 from headwater import types as t
+from headwater.algebra.compose import distinct, intersect, subtract
 from headwater.algebra.nodes import Node, Project, Union, Values
 from headwater.algebra.scalars import cast
 from headwater.algebra.simplify import simplify
@@ -19,7 +20,7 @@ from headwater.errors import HeadwaterError, Source
 from headwater.sql.assign import assign_rows
 from headwater.sql.bind import Binder
 from headwater.sql.lower_from import Environment, Lowered, check_width
-from headwater.sql.lower_select import OrderKey, check_orderable, lower_select, unique_names
+from headwater.sql.lower_select import OrderKey, check_orderable, limited, lower_select, unique_names
 from headwater.sql.names import fold
 from headwater.sql.place import Place
 from headwater.sql.scope import Relations
@@ -99,14 +100,15 @@ def lower_query(
     """Any query; the arguments are those of `lower_select`."""
     match query:
         case exp.Select():
-            return lower_select(query, env, prefix, columns, None, allowed)[0]
+            return _select(query, env, prefix, columns, allowed)
         case exp.SetOperation():
-            return _union(query, env, prefix, columns, allowed)
+            return _limited_union(query, env, prefix, columns, allowed)
         case exp.Values():
             return _values(query, env, prefix, columns, allowed)
         case exp.Subquery() if not query.args.get("alias"):
-            env.place.only(query, ("this", "with_", *allowed))
-            return lower_query(query.this, env.with_ctes(query.args.get("with_")), prefix, columns)
+            env.place.only(query, ("this", "with_", *(allowed or _TOP)))
+            inner = lower_query(query.this, env.with_ctes(query.args.get("with_")), prefix, columns)
+            return _first_rows(query, inner, _order_by_outputs(query.args.get("order"), inner, env), env, allowed)
     raise env.place.unsupported("HW207", f"{env.place.text(query)} is not supported as a query", query)
 
 
@@ -193,7 +195,7 @@ def _order_by_outputs(clause: exp.Order | None, lowered: Lowered, env: Environme
             name = lowered.visible(None).column(one.this, place).name
         else:
             raise place.unsupported(
-                "HW201", "after UNION ALL, ORDER BY can only name a column of the result", one, "order a derived table"
+                "HW201", "after UNION, ORDER BY can only name a column of the result", one, "order a derived table"
             )
         check_orderable(lowered.node.column(name).type, one, env)
         keys.append(OrderKey(name, bool(one.args.get("desc")), bool(one.args.get("nulls_first"))))
@@ -217,7 +219,58 @@ def _row_count(clause: exp.Expr | None, word: str, env: Environment) -> int | No
     return value.value
 
 
-# -- UNION ALL and VALUES --------------------------------------------------------------------------------------------
+# -- LIMIT -----------------------------------------------------------------------------------------------------------
+
+
+def _select(
+    query: exp.Select, env: Environment, prefix: str, columns: tuple[exp.Identifier, ...], allowed: tuple[str, ...]
+) -> Lowered:
+    """A SELECT; ORDER BY counts only together with LIMIT or OFFSET."""
+    if allowed:
+        return lower_select(query, env, prefix, columns, None, allowed)[0]
+    lowered, order = lower_select(query, env, prefix, columns, query.args.get("order"), _TOP)
+    return _first_rows(query, lowered, order, env)
+
+
+def _first_rows(
+    query: exp.Expr,
+    lowered: Lowered,
+    order: tuple[OrderKey, ...],
+    env: Environment,
+    allowed: tuple[str, ...] = (),
+) -> Lowered:
+    limit = _row_count(query.args.get("limit"), "LIMIT", env)
+    skipped = _row_count(query.args.get("offset"), "OFFSET", env) or 0
+    outer = env.outer.columns if env.outer is not None else ()
+    node = lowered.node
+    if allowed or (limit is None and not skipped):
+        extra = len(node.column_names) - len(lowered.names) - len(outer)
+        if allowed or not extra:
+            return lowered
+        kept = (*node.column_names[: len(lowered.names)], *(one.name for one in outer))
+        return replace(lowered, node=Project(node, tuple((name, node.column(name)) for name in kept)))
+    for f in node.schema:
+        if not t.is_orderable(f.type):
+            raise env.place.unsupported("HW201", f"LIMIT over {f.type}, which has no order, is not supported", query)
+    made = limited(lowered, order, limit, skipped, outer, env.aliases.internal())
+    return Lowered(made, lowered.names)
+
+
+# -- UNION, INTERSECT, EXCEPT and VALUES -----------------------------------------------------------------------------
+
+
+def _limited_union(
+    query: exp.SetOperation,
+    env: Environment,
+    prefix: str,
+    columns: tuple[exp.Identifier, ...],
+    allowed: tuple[str, ...],
+) -> Lowered:
+    inner = env.with_ctes(query.args.get("with_"))
+    lowered = _union(query, inner, prefix, columns, allowed or _TOP)
+    if allowed:
+        return lowered
+    return _first_rows(query, lowered, _order_by_outputs(query.args.get("order"), lowered, inner), inner)
 
 
 def _union(
@@ -228,31 +281,52 @@ def _union(
     allowed: tuple[str, ...],
 ) -> Lowered:
     env.place.only(query, ("this", "expression", "distinct", "with_", *allowed), "HW208")
-    env = env.with_ctes(query.args.get("with_"))
-    first, *others = [_branch(one, env, prefix, columns) for one in _branches(query, env)]
-    names = first[0].names
-    for lowered, node in others:
+    branches = _branches(query, env)
+    rows = [_branch(one, env, prefix, columns) for one in branches]
+    word = _word(query)
+    names = rows[0][0].names
+    for lowered, node in rows[1:]:
         if len(lowered.names) != len(names):
             raise env.place.mistake(
-                "HW126",
-                f"UNION ALL of {len(names)} and {len(lowered.names)} columns",
-                node,
-                "give both the same columns",
+                "HW126", f"{word} of {len(names)} and {len(lowered.names)} columns", node, "give both the same columns"
             )
-    rows = [first, *others]
     kinds = []
     for position, name in enumerate(names):
         met = meet(one.node.schema[position].type for one, _ in rows)
         if isinstance(met, tuple):
             raise env.place.mistake(
                 "HW126",
-                f"column {name} of UNION ALL is {met[0]} here and {met[1]} there",
+                f"column {name} of {word} is {met[0]} here and {met[1]} there",
                 rows[-1][1],
                 "cast one of them",
             )
         kinds.append(met)
-    outputs = unique_names(names, prefix)
-    return Lowered(Union(tuple(_shaped(one.node, outputs, kinds) for one, _ in rows)), names)
+    outer = env.outer.columns if env.outer is not None else ()
+    outputs = (*unique_names(names, prefix), *(one.name for one in outer))
+    kinds += [one.type for one in outer]
+    shaped = [_shaped(one.node, outputs, kinds) for one, _ in rows]
+    return Lowered(_combined(query, shaped, env), names)
+
+
+def _word(query: exp.SetOperation) -> str:
+    return f"{query.key.upper()}{' ALL' if query.args.get('distinct') is False else ''}"
+
+
+def _combined(query: exp.SetOperation, nodes: list[Node], env: Environment) -> Node:
+    every = query.args.get("distinct") is False
+    if not every or not isinstance(query, exp.Union):
+        for f in nodes[0].schema:
+            if not t.is_groupable(f.type):
+                raise env.place.mistake(
+                    "HW125", f"{f.type} has no equality, so {_word(query)} cannot compare it", query
+                )
+    match query:
+        case exp.Intersect():
+            return intersect(nodes[0], nodes[1], every, env.aliases.internal)
+        case exp.Except():
+            return subtract(nodes[0], nodes[1], every, env.aliases.internal)
+    whole = Union(tuple(nodes))
+    return whole if every else distinct(whole)
 
 
 def _branch(
@@ -262,24 +336,22 @@ def _branch(
 
 
 def _branches(query: exp.SetOperation, env: Environment) -> list[exp.Expr]:
-    """The queries of a chain of UNION ALL, which leans left and may be long."""
+    """The two sides, or all queries of a chain of UNION or of UNION ALL, which leans left and may be long."""
+    if not isinstance(query, exp.Union | exp.Except | exp.Intersect):
+        raise env.place.unsupported("HW208", f"{query.key.upper()} is not supported", query)
     found: list[exp.Expr] = []
     below: exp.Expr = query
-    while isinstance(below, exp.SetOperation):
-        if not isinstance(below, exp.Union):
-            raise env.place.unsupported("HW208", f"{below.key.upper()} is not supported yet", below)
-        if below.args.get("distinct") is not False:
-            raise env.place.unsupported(
-                "HW208",
-                "UNION without ALL is not supported yet",
-                below,
-                "use UNION ALL, and GROUP BY all columns above it",
-            )
+    while (
+        isinstance(below, exp.Union)
+        and isinstance(query, exp.Union)
+        and below.args.get("distinct") == query.args.get("distinct")
+        and (below is query or not any(below.args.get(key) for key in (*_TOP, "with_")))
+    ):
         if below is not query:
             env.place.only(below, ("this", "expression", "distinct"), "HW208")
         found.append(below.expression)
         below = below.this
-    return [below, *reversed(found)]
+    return [below, *reversed(found)] if found else [query.this, query.expression]
 
 
 def _shaped(node: Node, names: tuple[str, ...], kinds: list[t.Type]) -> Node:

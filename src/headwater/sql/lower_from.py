@@ -7,10 +7,24 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from headwater.algebra.nodes import Join, Node, Scan
-from headwater.algebra.scalars import TRUE, Column, Scalar, conjunction
+from headwater import types as t
+from headwater.algebra.compose import (
+    anti_join,
+    columns_of,
+    distinct,
+    full_join,
+    left_join,
+    looked_up,
+    right_join,
+    semi_join,
+    shared,
+)
+from headwater.algebra.nodes import Explode, Join, Node, Project, Scan, transform
+from headwater.algebra.scalars import TRUE, Column, Scalar, call, conjunction, substitute
 from headwater.sql.bind import Binder, column
+from headwater.sql.calls import function_name
 from headwater.sql.names import fold
+from headwater.sql.outer import Again, Outer
 from headwater.sql.place import Place
 from headwater.sql.scope import Relations, Scope, Visible, find_relation
 
@@ -20,6 +34,21 @@ class Aliases:
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
+        self._internal = 0
+
+    def internal(self) -> str:
+        """A name that no query can have written."""
+        self._internal += 1
+        return f"#{self._internal}"
+
+    @property
+    def state(self) -> frozenset[str]:
+        """The names that are taken, to go back to."""
+        return frozenset(self._taken)
+
+    @state.setter
+    def state(self, taken: frozenset[str]) -> None:
+        self._taken = set(taken)
 
     def take(self, wanted: str) -> str:
         """The wanted name, with a number behind it if it is taken.
@@ -48,15 +77,20 @@ class Cte:
 class Lowered:
     """A query as a node, and the names its columns are known by, in order.
 
-    The node's own column names are unique; the names shown may repeat.
+    The node's own column names are unique; the names shown may repeat. Columns behind those that are shown are the ones
+    that stand for columns of the query around it.
+
+    Attributes:
+        empty: for an aggregate without GROUP BY, what each column is over no rows at all.
     """
 
     node: Node
     names: tuple[str, ...]
+    empty: tuple[Scalar, ...] | None = None
 
     def visible(self, alias: str | None) -> Scope:
         """Its columns as a FROM clause offers them."""
-        pairs = zip(self.names, self.node.column_names, strict=True)
+        pairs = zip(self.names, self.node.column_names, strict=False)
         return Scope((Visible(alias, tuple((shown, self.node.column(name)) for shown, name in pairs)),))
 
 
@@ -72,6 +106,7 @@ class Environment:
     query: Callable[[exp.Expr, Environment, str, tuple[exp.Identifier, ...]], Lowered]
     aliases: Aliases = field(default_factory=Aliases)
     ctes: Mapping[str, Cte] = field(default_factory=dict)
+    outer: Outer | None = None
 
     def with_ctes(self, clause: exp.With | None) -> Environment:
         """The environment inside a query with a WITH clause; each expression sees those before it."""
@@ -94,7 +129,7 @@ class Environment:
             self.place.only(alias, ("this", "columns"))
             ctes[name] = Cte(cte.alias, cte.this, tuple(alias.args.get("columns") or ()), dict(ctes))
             # Lowered once for its own errors, so that one nobody uses is checked too.
-            inner = replace(self, ctes=ctes[name].seen, aliases=Aliases())
+            inner = replace(self, ctes=ctes[name].seen, aliases=Aliases(), outer=None)
             self.query(cte.this, inner, "", ctes[name].columns)
         return replace(self, ctes=ctes)
 
@@ -102,35 +137,170 @@ class Environment:
 def lower_from(clause: exp.From, joins: list[exp.Join], env: Environment) -> tuple[Node, Scope]:
     """The relations of a FROM clause joined from left to right, and the names they offer."""
     env.place.only(clause, ("this",))
+    env = replace(env, outer=None)  # only LATERAL sees what is outside
     node, scope = _relation(clause.this, env)
     for join in joins:
         node, scope = _join(node, scope, join, env)
     return node, scope
 
 
+#: Functions that make rows of a collection: whether rows without elements stay, and whether positions are given.
+_GENERATORS = {
+    "explode": (False, False),
+    "explode_outer": (True, False),
+    "posexplode": (False, True),
+    "posexplode_outer": (True, True),
+}
+
+
+def lower_lateral_view(node: Node, names: Scope, view: exp.Lateral, env: Environment) -> tuple[Node, Scope]:
+    """LATERAL VIEW: every row with each element of a collection."""
+    place = env.place
+    place.only(view, ("this", "alias", "view", "outer"))
+    made = view.this
+    if not isinstance(made, exp.Anonymous) or function_name(made) not in _GENERATORS:
+        raise place.unsupported("HW207", "LATERAL VIEW takes explode and posexplode", view)
+    outer, numbered = _GENERATORS[function_name(made)]
+    shown, columns = _alias(view.args.get("alias"), env)
+    return exploded(node, names, made, outer or bool(view.args.get("outer")), numbered, shown, columns, env)
+
+
+def exploded(
+    node: Node,
+    names: Scope,
+    call: exp.Anonymous,
+    outer: bool,
+    numbered: bool,
+    shown: str | None,
+    columns: tuple[exp.Identifier, ...],
+    env: Environment,
+) -> tuple[Node, Scope]:
+    """A node with columns for the elements of a collection, and the names it offers then."""
+    place = env.place
+    if len(call.expressions) != 1:
+        raise place.mistake("HW122", f"{function_name(call).upper()}: takes 1 argument", call)
+    binder = Binder(place, lambda one: column(names, one, place), clause="LATERAL VIEW")
+    source = binder.bind(call.expressions[0])
+    if not isinstance(source.type, t.Array | t.Map):
+        raise place.mistake("HW122", f"{function_name(call).upper()}: takes an ARRAY or a MAP, not {source.type}", call)
+    plain = ("key", "value") if isinstance(source.type, t.Map) else ("col",)
+    own = (("pos", *plain) if numbered else plain) if not columns else tuple(one.name for one in columns)
+    check_width(len(plain) + numbered, columns, call, place)
+    prefix = env.aliases.take(shown or "e")
+    made = Explode(node, source, tuple(f"{prefix}.{name}" for name in own), outer, numbered)
+    offered = tuple((name, made.column(f"{prefix}.{name}")) for name in own)
+    return made, names + Scope((Visible(shown, offered),))
+
+
 def _join(left: Node, names: Scope, join: exp.Join, env: Environment) -> tuple[Node, Scope]:
     place = env.place
     side, kind = join.side.upper(), join.kind.upper()
     natural = join.method.upper() == "NATURAL"
-    if side or kind not in ("", "INNER", "CROSS"):
+    if isinstance(join.this, exp.Lateral):
+        return _lateral(left, names, join, env)
+    way = _JOINS.get((side, kind))
+    if way is None:
         what = " ".join(filter(None, (side, kind, "JOIN")))
-        raise place.unsupported("HW202", f"{what} is not supported yet", join, "inner and cross joins are")
+        raise place.unsupported("HW202", f"{what} is not supported", join)
     place.only(join, ("this", "on", "side", "kind", "using", *(("method",) if natural else ())), "HW202")
     right, offered = _relation(join.this, env)
     if natural or join.args.get("using"):
-        return _join_using(left, names, right, offered, join, place)
-    names = names + offered
-    condition = join.args.get("on")
-    if condition is None:
-        return Join(left, right, TRUE), names
-    binder = Binder(place, lambda node: column(names, node, place), clause="ON")
-    return Join(left, right, binder.condition(condition)), names
+        return _join_using(left, names, right, offered, join, way, env)
+    both = names + offered
+    condition: Scalar = TRUE
+    if join.args.get("on") is not None:
+        binder = Binder(place, lambda node: column(both, node, place), clause="ON")
+        condition = binder.condition(join.args["on"])
+    return _combined(way, left, right, condition, env), names if way in ("semi", "anti") else both
+
+
+#: Kinds of joins by the words in front of JOIN.
+_JOINS = {
+    ("", ""): "inner",
+    ("", "INNER"): "inner",
+    ("", "CROSS"): "inner",
+    ("LEFT", ""): "left",
+    ("LEFT", "OUTER"): "left",
+    ("RIGHT", ""): "right",
+    ("RIGHT", "OUTER"): "right",
+    ("FULL", ""): "full",
+    ("FULL", "OUTER"): "full",
+    ("LEFT", "SEMI"): "semi",
+    ("", "SEMI"): "semi",
+    ("LEFT", "ANTI"): "anti",
+    ("", "ANTI"): "anti",
+}
+_WAYS = {"left": left_join, "right": right_join, "full": full_join, "semi": semi_join, "anti": anti_join}
+
+
+def _combined(way: str, left: Node, right: Node, condition: Scalar, env: Environment) -> Node:
+    if way == "inner":
+        return Join(left, right, condition)
+    return _WAYS[way](left, right, condition, env.aliases.internal)
+
+
+def _lateral(left: Node, names: Scope, join: exp.Join, env: Environment) -> tuple[Node, Scope]:
+    """A derived table that sees the relations before it."""
+    place = env.place
+    side, kind = join.side.upper(), join.kind.upper()
+    lateral = join.this
+    place.only(lateral, ("this", "alias", "view", "outer"))
+    if (side, kind) not in (("", ""), ("", "CROSS"), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")):
+        raise place.unsupported("HW202", f"{side or kind} JOIN LATERAL is not supported", join)
+    place.only(join, ("this", "on", "side", "kind"), "HW202")
+    if lateral.args.get("view") or not isinstance(lateral.this, exp.Subquery):
+        raise place.unsupported("HW207", "LATERAL with a function is not supported yet", lateral)
+
+    def lookup(node: exp.Column) -> Column | None:
+        return column(names, node, place) if names.find(node) else None
+
+    shown, columns = _alias(lateral.args.get("alias"), env)
+    outer = Outer(lookup, env.aliases.internal())
+    while True:
+        before = env.aliases.state
+        outer.equated = True
+        try:
+            prefix = f"{env.aliases.take(shown or 'q')}."
+            lowered = env.query(lateral.this.this, replace(env, outer=outer), prefix, columns)
+            break
+        except Again as again:
+            if again.outer is not outer:
+                raise
+            env.aliases.state = before
+    left = shared(left)
+    domain = distinct(Project(left, tuple((mine.name, theirs) for theirs, mine in outer.used.items())))
+    leaf = outer.domain
+    right = transform(lowered.node, lambda node: domain if node == leaf else node) if outer.used else lowered.node
+    if lowered.empty is not None:  # an aggregate: every row of the left side has its row
+        given: dict[str, Scalar] = {mine.name: theirs for theirs, mine in outer.used.items()}
+        found = lowered.node.column_names[: len(lowered.names)]
+        inside = {name: env.aliases.internal() for name in found}
+        renamed = Project(
+            right,
+            (*((inside[name], right.column(name)) for name in found), *((one.name, one) for one in outer.columns)),
+        )
+        met = conjunction([call("=" if outer.equated else "<=>", theirs, mine) for theirs, mine in outer.used.items()])
+        values = tuple((name, renamed.column(inside[name])) for name in found)
+        empty = tuple(substitute(one, given) for one in lowered.empty)
+        node: Node = looked_up(left, renamed, met, values, empty, env.aliases.internal)
+    else:
+        both = names + lowered.visible(shown)
+        parts: list[Scalar] = [
+            call("=" if outer.equated else "<=>", theirs, mine) for theirs, mine in outer.used.items()
+        ]
+        if join.args.get("on") is not None:
+            binder = Binder(place, lambda node: column(both, node, place), clause="ON")
+            parts.append(binder.condition(join.args["on"]))
+        way = "left" if side == "LEFT" else "inner"
+        node = _combined(way, left, right, conjunction(parts), env)
+    return node, names + lowered.visible(shown)
 
 
 def _join_using(
-    left: Node, names: Scope, right: Node, offered: Scope, join: exp.Join, place: Place
+    left: Node, names: Scope, right: Node, offered: Scope, join: exp.Join, way: str, env: Environment
 ) -> tuple[Node, Scope]:
     """A join on equal columns of the same name, each of which is then one column."""
+    place = env.place
     wanted: list[exp.Identifier] = join.args.get("using") or []
     if join.method:
         theirs = {fold(shown) for shown, _ in offered.columns}
@@ -141,12 +311,25 @@ def _join_using(
     both = names + offered
     binder = Binder(place, lambda node: column(both, node, place), clause="USING")
     for name in wanted:
-        node = exp.Column(this=name.copy())
-        one, other = column(names, node, place), column(offered, node, place)
+        read = exp.Column(this=name.copy())
+        one, other = column(names, read, place), column(offered, read, place)
         conditions.append(binder.call("=", join, one, other, shown=f"USING ({name.name})"))
-        mine.append((next(shown for shown, found in names.columns if found == one), one))
-        hidden.append(other)
-    return Join(left, right, conjunction(conditions)), both.merged(tuple(mine), hidden)
+        shown = next(shown for shown, found in names.columns if found == one)
+        mine.append((shown, other if way == "right" else one))
+        hidden.append(one if way == "right" else other)
+    node = _combined(way, left, right, conjunction(conditions), env)
+    if way in ("semi", "anti"):
+        return node, names
+    if way != "full":
+        return node, both.merged(tuple(mine), hidden)
+    whole = [
+        (shown, env.aliases.internal(), call("coalesce", one, other))
+        for (shown, one), other in zip(mine, hidden, strict=True)
+    ]
+    node = Project(node, (*columns_of(node), *((name, scalar) for _, name, scalar in whole)))
+    merged = tuple((shown, Column(name, scalar.type)) for shown, name, scalar in whole)
+    gone = [*(one for _, one in mine), *hidden]
+    return node, (both + Scope((Visible(None, merged),))).merged(merged, gone)
 
 
 def _relation(node: exp.Expr, env: Environment) -> tuple[Node, Scope]:
@@ -177,7 +360,7 @@ def _table(node: exp.Table, env: Environment) -> tuple[Node, Scope]:
     else:
         info = find_relation(node, env.relations, [one.name for one in env.ctes.values()], place)
         shown, columns = _alias(node.args.get("alias"), env)
-        scan = Scan(info.name, env.aliases.take(shown or info.name), info.fields, since=info.since)
+        scan = Scan(info.name, env.aliases.take(shown or info.name), info.fields, since=info.since, grows=info.grows)
         names = _renamed(tuple(f.name for f in info.fields), columns, node, env)
         found = scan, Lowered(scan, names).visible(shown or node.name)
     for join in node.args.get("joins") or ():

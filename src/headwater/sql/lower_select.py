@@ -1,4 +1,15 @@
-"""SELECT: from a query tree to Project over the FROM clause, or Present over a map of it."""
+"""SELECT: from a query tree to nodes, clause by clause, in the order in which SQL computes them.
+
+    FROM, WHERE          rows
+    GROUP BY, HAVING     groups, if there are aggregates
+    window functions     one `Over` for each way to partition
+    QUALIFY              a filter
+    the select list      a projection
+    DISTINCT
+    ORDER BY with LIMIT  the first rows, as a window function and a filter
+
+A query inside an expression adds a column to the rows or groups that the expression is about (`Subqueries`).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +19,25 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headwater import types as t
-from headwater.algebra.nodes import Filter, Named, Node, Present, Project, Sum, Values
-from headwater.algebra.scalars import TRUE, Column, Literal, Scalar, transform
+from headwater.algebra.compose import columns_of, distinct
+from headwater.algebra.folds import Sorting, WindowCall
+from headwater.algebra.nodes import Filter, Join, Named, Node, Over, Present, Project, Sum, Values
+from headwater.algebra.scalars import TRUE, Call, Column, Literal, Scalar, call, conjunction, substitute, transform
+from headwater.algebra.simplify.fold_constants import fold as folded
 from headwater.sql.bind import Binder, column
+from headwater.sql.calls import function_name
+from headwater.sql.function_names import AGGREGATES
+from headwater.sql.grouping import Groupings, grouping_sets
 from headwater.sql.lower_aggregates import MapBuilder
-from headwater.sql.lower_from import Environment, Lowered, check_width, lower_from
+from headwater.sql.lower_from import Environment, Lowered, check_width, lower_from, lower_lateral_view
+from headwater.sql.lower_subqueries import Subqueries
+from headwater.sql.lower_windows import WindowBuilder, over
 from headwater.sql.names import fold
 from headwater.sql.scope import Scope
 
-_CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "with_")
+_CLAUSES = (
+    "expressions", "from_", "joins", "where", "group", "having", "with_", "distinct", "qualify", "windows", "laterals",
+)  # fmt: skip
 
 #: What a SELECT without FROM reads: one row. A relation of no columns could not be written in SQL.
 ONE_ROW = Values((t.Field("#row", t.BOOLEAN, False),), ((True,),))
@@ -59,7 +80,8 @@ def lower_select(
         allowed: clauses beyond those of every SELECT, which the caller takes care of.
 
     Returns:
-        The query, and the keys of `order`. The node has a column for every key, behind the columns that are shown.
+        The query, and the keys of `order`. The node has a column for every key, behind the columns that are shown, and
+        behind those the columns that stand for columns of the query around it.
     """
     env.place.only(select, (*_CLAUSES, *allowed))
     return _Select(select, env.with_ctes(select.args.get("with_"))).lower(prefix, columns, order)
@@ -74,23 +96,34 @@ class _Select:
         self.place = env.place
         source = select.args.get("from_")
         joins = select.args.get("joins") or []
-        self.node: Node = ONE_ROW
+        node: Node = ONE_ROW
         self.scope = Scope()
         if source is not None:
-            self.node, self.scope = lower_from(source, joins, env)
-        where = select.args.get("where")
-        if where is not None:
-            binder = Binder(self.place, self._plain, clause="WHERE")
-            self.node = Filter(self.node, binder.condition(where.this))
+            node, self.scope = lower_from(source, joins, env)
+        for view in select.args.get("laterals") or ():
+            node, self.scope = lower_lateral_view(node, self.scope, view, env)
+        self.without_from = source is None
+        self.outer: tuple[Column, ...] = env.outer.columns if env.outer is not None else ()
+        self.queries = Subqueries(env, self._find)
+        self.queries.not_null = frozenset(f.name for f in node.schema if not f.nullable)
+        self.node = self._where(node)
         self.group: exp.Group | None = select.args.get("group")
+        self.aggregated = self.group is not None or select.args.get("having") is not None or self._has_aggregates()
+        not_null = frozenset(f.name for f in self.node.schema if not f.nullable)
+        self.above = Subqueries(env, self._find) if self.aggregated else self.queries
         self.maps = MapBuilder(
             self.place,
             self._plain,
-            frozenset(f.name for f in self.node.schema if not f.nullable),
+            not_null,
             grouped=bool(self.group and self.group.expressions),
+            queries=self.queries,
+        )
+        self.windows = WindowBuilder(
+            self.place, select.args.get("windows") or (), frozenset() if self.aggregated else not_null
         )
         self.items: list[_Item] = []
         self.bound: list[tuple[Scalar, exp.Column]] = []
+        self.groupings: Groupings | None = None
 
     def lower(
         self, prefix: str, columns: tuple[exp.Identifier, ...], order: exp.Order | None
@@ -98,13 +131,18 @@ class _Select:
         self._select_list()
         keys = self._keys()
         having = self._having(keys)
+        qualify = self._qualify()
         ordered = self._order(order)
         check_width(len(self.items), columns, self.select, self.place)
         shown = tuple(one.name for one in columns) or tuple(item.name for item in self.items)
         scalars = [item.scalar for item in self.items]
         extra: list[Scalar] = []
-        for scalar, _ in ordered:
+        for scalar, one in ordered:
             if scalar not in scalars and scalar not in extra:
+                if self.select.args.get("distinct"):
+                    raise self.place.mistake(
+                        "HW131", "with DISTINCT, ORDER BY can only name what is selected", one, "select it too"
+                    )
                 extra.append(scalar)
         names = unique_names((*shown, *(f"#order{n}" for n in range(1, len(extra) + 1))), prefix)
         position = {scalar: name for name, scalar in reversed(list(zip(names, scalars + extra, strict=True)))}
@@ -113,16 +151,22 @@ class _Select:
             for scalar, one in ordered
         )
         outputs = tuple(zip(names, scalars + extra, strict=True))
-        node = self._present(keys, outputs, having) if self._aggregated else self._project(outputs)
-        return Lowered(node, shown), order_keys
-
-    @property
-    def _aggregated(self) -> bool:
-        return self.maps.used or self.group is not None or self.select.args.get("having") is not None
+        node, empty = self._node(keys, outputs, having, qualify)
+        return Lowered(node, shown, empty), order_keys
 
     # -- names -------------------------------------------------------------------------------------------------------
 
+    def _find(self, node: exp.Column) -> Column | None:
+        """The column that an inner query means by a reference, of this query or of one around it."""
+        if self.scope.find(node):
+            return column(self.scope, node, self.place)
+        return self.env.outer.column(node) if self.env.outer is not None else None
+
     def _plain(self, node: exp.Column) -> Scalar:
+        if not self.scope.find(node) and self.env.outer is not None and not isinstance(node.this, exp.Star):
+            found = self.env.outer.column(node)
+            if found is not None:
+                return found
         return column(self.scope, node, self.place)
 
     def _alias(self, node: exp.Column) -> Scalar | None:
@@ -141,6 +185,8 @@ class _Select:
         alias = self._alias(node)
         if alias is not None:
             return alias
+        if self.env.outer is not None:
+            return self._plain(node)
         raise self.scope.unknown(node, self.place, [item.name for item in self.items])
 
     def _alias_then_column(self, node: exp.Column) -> Scalar:
@@ -153,7 +199,88 @@ class _Select:
         self.bound += binder.read
         return bound
 
+    def _has_aggregates(self) -> bool:
+        """Whether an aggregate stands in the select list or ORDER BY, outside of inner queries and windows."""
+
+        def search(node: exp.Expr) -> bool:
+            if isinstance(node, exp.Query | exp.Subquery):
+                return False
+            if isinstance(node, exp.Window):
+                inside = [*node.iter_expressions()]
+                call = node.this
+                while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+                    call = call.this
+                inside = [one for one in inside if one is not node.this] + list(call.expressions)
+                return any(search(one) for one in inside)
+            if isinstance(node, exp.Anonymous) and function_name(node) in AGGREGATES:
+                return True
+            return any(search(child) for child in node.iter_expressions())
+
+        order = self.select.args.get("order")
+        qualify = self.select.args.get("qualify")
+        return any(search(one) for one in (*self.select.expressions, *filter(None, (order, qualify))))
+
     # -- clauses -----------------------------------------------------------------------------------------------------
+
+    def _where(self, node: Node) -> Node:
+        """The rows after WHERE, with a column for each column of the query around that is read.
+
+        Conditions without queries come first: they say whether each such column equals an expression of this query, and
+        need not be looked up among all values that it has outside.
+        """
+        clause = self.select.args.get("where")
+        parts = _conjuncts(clause.this) if clause is not None else []
+        simple = [part for part in parts if not _has_query(part)]
+        binder = Binder(self.place, self._plain, queries=self.queries, clause="WHERE")
+        if not parts and not self.outer:
+            return node
+        conditions = [binder.condition(part) for part in simple]
+        node, conditions = self._correlated(node, conditions)
+        if conditions:
+            node = Filter(node, conjunction(conditions))
+        rest = [self._filter(binder, part) for part in parts if _has_query(part)]
+        if rest:
+            before = columns_of(node)
+            node = Filter(self.queries.apply(node), conjunction(rest))
+            node = Project(node, before)
+        return node
+
+    def _filter(self, binder: Binder, part: exp.Expr) -> Scalar:
+        """A condition with a query; where it is not TRUE the row goes, so NULL and FALSE are the same."""
+        negated = isinstance(part, exp.Not)
+        inner = part.this if isinstance(part, exp.Not) else part
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        if isinstance(inner, exp.In) and inner.args.get("query"):
+            self.place.only(inner, ("this", "query"), "HW209")
+            return self.queries.is_in(binder, inner, filtering=True, negated=negated)
+        return binder.condition(part)
+
+    def _correlated(self, node: Node, conditions: list[Scalar]) -> tuple[Node, list[Scalar]]:
+        """The rows with the columns of the query around, and the conditions that are left."""
+        outer = self.env.outer
+        if outer is None or not self.outer:
+            return node, conditions
+        equated: dict[Column, Scalar] = {}
+        for part in conditions:
+            for one, other in _equal_sides(part):
+                free = not other.columns & {column.name for column in self.outer}
+                if one in self.outer and one not in equated and free and other.columns:
+                    equated[one] = other
+        if len(equated) < len(self.outer):
+            outer.equated = False
+            return Join(outer.domain, node, TRUE), conditions
+        nullable = {f.name for f in node.schema if f.nullable}
+        known: list[Scalar] = [
+            call("is not null", scalar)
+            for scalar in equated.values()
+            if not isinstance(scalar, Column) or scalar.name in nullable
+        ]
+        used = [call("=", one, other) for one, other in equated.items()]
+        left = [part for part in conditions if not any(_same_equality(part, one) for one in used)]
+        rows = Filter(node, conjunction(known)) if known else node
+        named = tuple((one.name, scalar) for one, scalar in equated.items())
+        return Project(rows, (*columns_of(node), *named)), left
 
     def _select_list(self) -> None:
         for node in self.select.expressions:
@@ -162,12 +289,23 @@ class _Select:
                 continue
             if isinstance(node, exp.Aliases):
                 raise self.place.unsupported("HW207", "several aliases for one expression are not supported yet", node)
-            binder = Binder(self.place, self._column_then_alias, aggregates=self.maps, clause="a select list")
             inner = node.this if isinstance(node, exp.Alias) else node
             if isinstance(node, exp.Alias):
                 self.place.only(node, ("this", "alias"))
             name = node.alias if isinstance(node, exp.Alias) else output_name(node)
-            self.items.append(_Item(name, self._bind(binder, inner), node))
+            self.items.append(
+                _Item(name, self._bind(self._binder(self._column_then_alias, "a select list"), inner), node)
+            )
+
+    def _binder(self, lookup, clause: str, windows: bool = True) -> Binder:  # type: ignore[no-untyped-def]
+        return Binder(
+            self.place,
+            lookup,
+            aggregates=self.maps if self.aggregated else None,
+            queries=self.above,
+            windows=self.windows if windows else None,
+            clause=clause,
+        )
 
     def _expand_star(self, node: exp.Star | exp.Column) -> None:
         star = node if isinstance(node, exp.Star) else node.this
@@ -183,13 +321,17 @@ class _Select:
         """The keys of GROUP BY by what they are, with the names they get in the map."""
         if self.group is None:
             return {}
-        self.place.only(self.group, ("expressions", "all"))
+        self.place.only(self.group, ("expressions", "all", "rollup", "cube", "grouping_sets"))
         keys: dict[Scalar, str] = {}
         parts: Iterable[tuple[Scalar, exp.Expr]]
         if self.group.args.get("all"):
             parts = [(item.scalar, item.node) for item in self.items if not self._holds_aggregate(item.scalar)]
         else:
-            parts = [(self._key(node), node) for node in self.group.expressions]
+            sets = grouping_sets(self.group, self.place)
+            bound = {id(node): self._key(node) for one in sets for node in one}
+            parts = [(bound[id(node)], node) for one in sets for node in one]
+            if len(sets) > 1:
+                self.groupings = Groupings([[bound[id(node)] for node in one] for one in sets])
         for scalar, node in parts:
             if not t.is_groupable(scalar.type):
                 raise self.place.mistake("HW125", f"{scalar.type} has no equality, so it cannot be a group", node)
@@ -200,10 +342,9 @@ class _Select:
     def _key(self, node: exp.Expr) -> Scalar:
         if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
             scalar = self._ordinal(node, "GROUP BY").scalar
-        elif isinstance(node, exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
-            raise self.place.unsupported("HW201", "GROUP BY with several groupings is not supported yet", node)
         else:
-            scalar = Binder(self.place, self._column_then_alias, clause="GROUP BY").bind(node)
+            binder = Binder(self.place, self._column_then_alias, queries=self.queries, clause="GROUP BY")
+            scalar = binder.bind(node)
         if self._holds_aggregate(scalar):
             raise self.place.mistake("HW123", f"{self.place.text(node)} in GROUP BY is an aggregate", node)
         return scalar
@@ -228,7 +369,16 @@ class _Select:
                 return found[0]
             return self._alias_then_column(node)
 
-        binder = Binder(self.place, lookup, aggregates=self.maps, clause="HAVING")
+        binder = self._binder(lookup, "HAVING", windows=False)
+        condition = binder.condition(clause.this)
+        self.bound += binder.read
+        return condition
+
+    def _qualify(self) -> Scalar:
+        clause = self.select.args.get("qualify")
+        if clause is None:
+            return TRUE
+        binder = self._binder(self._alias_then_column, "QUALIFY")
         condition = binder.condition(clause.this)
         self.bound += binder.read
         return condition
@@ -243,42 +393,127 @@ class _Select:
             if isinstance(one.this, exp.Literal) and not one.this.is_string and one.this.name.isdigit():
                 scalar = self._ordinal(one.this, "ORDER BY").scalar
             else:
-                binder = Binder(self.place, self._alias_then_column, aggregates=self.maps, clause="ORDER BY")
-                scalar = self._bind(binder, one.this)
+                scalar = self._bind(self._binder(self._alias_then_column, "ORDER BY"), one.this)
             check_orderable(scalar.type, one, self.env)
             out.append((scalar, one))
         return out
 
     # -- the node ----------------------------------------------------------------------------------------------------
 
-    def _project(self, outputs: tuple[Named, ...]) -> Node:
-        if self.node is ONE_ROW:
-            binder = Binder(self.place, self._plain, clause="a SELECT without FROM")
-            nodes = [item.node.this if isinstance(item.node, exp.Alias) else item.node for item in self.items]
-            if len(outputs) == len(nodes):
-                row = tuple(
-                    scalar if isinstance(scalar, Literal) else binder.value(scalar, node)
-                    for (_, scalar), node in zip(outputs, nodes, strict=True)
-                )
-                fields = tuple(
-                    t.Field(name, cell.type, cell.value is None) for (name, _), cell in zip(outputs, row, strict=True)
-                )
-                return Values(fields, (tuple(cell.value for cell in row),))
-        return Project(self.node, outputs)
+    def _node(
+        self, keys: dict[Scalar, str], outputs: tuple[Named, ...], having: Scalar, qualify: Scalar
+    ) -> tuple[Node, tuple[Scalar, ...] | None]:
+        node = self.queries.apply(self.node)
+        empty: tuple[Scalar, ...] | None = None
+        resolve = _same
+        if self.aggregated:
+            node, resolve = self._grouped(node, keys)
+            node = self.above.apply(node, lambda scalar, at: resolve(scalar))
+            having = resolve(having)
+            if self.group is None:
+                empty = self._empty(outputs, having, resolve)
+                if having != TRUE and self.env.outer is not None:
+                    # The one value is NULL where HAVING hides it, which is not the same as no group at all.
+                    outputs = tuple((name, _if(having, scalar, resolve)) for name, scalar in outputs)
+                    resolve, having = _same, TRUE
+            if having != TRUE:
+                node = Filter(node, having)
+        elif self.without_from and not self.outer and not self.queries.added and not self.windows.names:
+            return self._constant(outputs), None
+        node = self._windowed(node, resolve)
+        if self.select.args.get("qualify") is not None:
+            if not self.windows.names:
+                raise self.place.mistake("HW137", "QUALIFY needs a window function", self.select.args["qualify"])
+            node = Filter(node, resolve(qualify))
+        carried = tuple((one.name, one) for one in self.outer)
+        node = Project(node, (*((name, resolve(scalar)) for name, scalar in outputs), *carried))
+        if self.select.args.get("distinct"):
+            self._check_distinct(node)
+            node = distinct(node)
+        return node, empty
 
-    def _present(self, keys: dict[Scalar, str], outputs: tuple[Named, ...], having: Scalar) -> Node:
-        known = self.maps.payload | set(keys.values())
-        sums = Sum(self.node, tuple((name, scalar) for scalar, name in keys.items()), self.maps.terms)
-        named = tuple((name, self._over_map(scalar, keys, known)) for name, scalar in outputs)
-        return Present(sums, named, self._over_map(having, keys, known))
+    def _check_distinct(self, node: Node) -> None:
+        clause = self.select.args["distinct"]
+        self.place.only(clause, ())
+        for f in node.schema:
+            if not t.is_groupable(f.type):
+                raise self.place.mistake("HW125", f"{f.type} has no equality, so DISTINCT cannot compare it", clause)
+
+    def _constant(self, outputs: tuple[Named, ...]) -> Node:
+        """A SELECT without FROM is one row, computed now."""
+        binder = Binder(self.place, self._plain, clause="a SELECT without FROM")
+        nodes = [item.node.this if isinstance(item.node, exp.Alias) else item.node for item in self.items]
+        if len(outputs) != len(nodes) or self.select.args.get("where") is not None:
+            return Project(self.node, outputs)
+        row = tuple(
+            scalar if isinstance(scalar, Literal) else binder.value(scalar, node)
+            for (_, scalar), node in zip(outputs, nodes, strict=True)
+        )
+        fields = tuple(
+            t.Field(name, cell.type, cell.value is None) for (name, _), cell in zip(outputs, row, strict=True)
+        )
+        return Values(fields, (tuple(cell.value for cell in row),))
+
+    def _grouped(self, node: Node, keys: dict[Scalar, str]):  # type: ignore[no-untyped-def]
+        """The groups, with a column for each key and aggregate; and how scalars over rows become scalars over them."""
+        names = dict(keys)
+        for one in self.outer:
+            names[one] = one.name
+        named: tuple[Named, ...] = tuple((name, scalar) for scalar, name in names.items())
+        if self.groupings is not None:
+            node, named = self.groupings.expand(node, named, self.env.aliases.internal)
+        sums = Sum(node, named, self.maps.terms, self.maps.picks)
+        # Columns of the payload get other names on the way out: a map stores both.
+        prefix = self.env.aliases.internal()
+        shown = {f.name: f"{prefix}.{f.name}" for f in sums.payload}
+        outputs = tuple((shown.get(f.name, f.name), Column(f.name, f.type)) for f in sums.schema)
+        present = Present(sums, outputs, TRUE)
+        payload: dict[Scalar, str] = {Column(f.name, f.type): shown[f.name] for f in sums.payload}
+        known = frozenset(name for name, _ in outputs)
+
+        def resolve(scalar: Scalar) -> Scalar:
+            return self._over_map(scalar, {**names, **payload}, known | self.above.added | self.windows.names)
+
+        return present, resolve
+
+    def _empty(self, outputs: tuple[Named, ...], having: Scalar, resolve) -> tuple[Scalar, ...]:  # type: ignore[no-untyped-def]
+        """What the one row of an aggregate without GROUP BY is over no rows."""
+        zeros = {resolve(Column(name, zero.type)).name: zero for name, zero in self.maps.empty.items()}
+        shown = folded(substitute(having, zeros))
+        out = []
+        for _, scalar in outputs:
+            value = folded(substitute(resolve(scalar), zeros))
+            out.append(value if shown == TRUE else call("if", shown, value, Literal(None, value.type)))
+        return tuple(out)
+
+    def _windowed(self, node: Node, resolve) -> Node:  # type: ignore[no-untyped-def]
+        for partition, calls in self.windows.calls().items():
+            parts = tuple(dict.fromkeys((*(resolve(one) for one in partition), *self.outer)))
+            made = tuple((name, _resolved_call(one, resolve)) for name, one in calls)
+            keys = tuple(self.env.aliases.internal() for _ in parts)
+            node = over(node, parts, made, keys)
+        return node
 
     def _over_map(self, scalar: Scalar, keys: dict[Scalar, str], known: frozenset[str]) -> Scalar:
         """The scalar over the columns of the map: whatever equals a key reads that key."""
-        after = transform(scalar, lambda part: Column(keys[part], part.type) if part in keys else None)
+
+        def one(part: Scalar) -> Scalar | None:
+            if part in keys:
+                return Column(keys[part], part.type)
+            if isinstance(part, Column) and part.name in self.maps.groupings:
+                return self._grouping(part)
+            return None
+
+        after = transform(scalar, one)
         for part in after.walk():
             if isinstance(part, Column) and part.name not in known:
                 raise self._not_grouped(part)
         return after
+
+    def _grouping(self, part: Column) -> Scalar:
+        if self.groupings is None:
+            return Literal(0, part.type)
+        return self.groupings.value(self.maps.groupings[part.name], part.type)
 
     def _not_grouped(self, part: Column) -> Exception:
         node = next((node for scalar, node in self.bound if scalar is part), None)
@@ -292,7 +527,65 @@ class _Select:
         )
 
     def _holds_aggregate(self, scalar: Scalar) -> bool:
-        return bool(scalar.columns & self.maps.payload)
+        return bool(scalar.columns & (self.maps.payload | self.windows.names))
+
+
+def _same(scalar: Scalar) -> Scalar:
+    return scalar
+
+
+def _if(condition: Scalar, scalar: Scalar, resolve) -> Scalar:  # type: ignore[no-untyped-def]
+    value = resolve(scalar)
+    return call("if", condition, value, Literal(None, value.type))
+
+
+def _resolved_call(one: WindowCall, resolve) -> WindowCall:  # type: ignore[no-untyped-def]
+    order = tuple(Sorting(resolve(key.scalar), key.descending, key.nulls_first) for key in one.order)
+    return WindowCall(one.function, tuple(resolve(arg) for arg in one.args), order, one.frame)
+
+
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    """The parts of a conjunction, in order; a chain leans left and may be long."""
+    out: list[exp.Expr] = []
+    while isinstance(node, exp.And):
+        out.append(node.expression)
+        node = node.this
+    parts = [node, *reversed(out)]
+    if len(parts) == 1 and isinstance(node, exp.Paren):
+        return _conjuncts(node.this)
+    return parts
+
+
+def _has_query(node: exp.Expr) -> bool:
+    return node.find(exp.Query) is not None
+
+
+def _equal_sides(part: Scalar) -> list[tuple[Scalar, Scalar]]:
+    if isinstance(part, Call) and part.function == "=":
+        return [part.args, part.args[::-1]]  # type: ignore[list-item]
+    return []
+
+
+def _same_equality(part: Scalar, equality: Scalar) -> bool:
+    return any(call("=", one, other) == equality for one, other in _equal_sides(part))
+
+
+def limited(
+    lowered: Lowered, order: tuple[OrderKey, ...], limit: int | None, offset: int, outer: tuple[Column, ...], name: str
+) -> Node:
+    """The first rows in an order, or the ones after an offset; those that are equal in it by all their columns."""
+    node = lowered.node
+    keys = tuple(Sorting(node.column(one.column), one.descending, one.nulls_first) for one in order)
+    number = Column(name, t.INT)
+    conditions: list[Scalar] = []
+    if limit is not None:
+        conditions.append(call("<=", number, Literal(min(offset + limit, 2**31 - 1), t.INT)))
+    if offset:
+        conditions.append(call(">", number, Literal(offset, t.INT)))
+    parts = tuple((one.name, one) for one in outer)
+    kept = node.column_names[: len(lowered.names)]
+    outputs = tuple((one, node.column(one)) for one in kept) + parts
+    return Over(node, parts, ((name, WindowCall("row_number", (), keys)),), outputs, conjunction(conditions))
 
 
 def check_orderable(kind: t.Type, node: exp.Expr, env: Environment) -> None:

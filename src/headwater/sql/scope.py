@@ -23,11 +23,13 @@ class RelationInfo:
         name: as its creator spelt it.
         fields: its columns.
         since: the epoch up to which a new view does not see its rows (`Scan.since`).
+        grows: its rows never go (`Scan.grows`).
     """
 
     name: str
     fields: t.Schema
     since: int = 0
+    grows: bool = False
 
 
 class Relations(Protocol):
@@ -125,8 +127,6 @@ class Scope:
         """The error for a reference that means nothing; `more` are further names it could have meant."""
         aliases = {fold(r.alias) for r in self.relations if r.alias is not None}
         if node.table and fold(node.table) not in aliases:
-            if any(isinstance(c.type, t.Struct) for c in self.find(exp.Column(this=node.args["table"].copy()))):
-                return place.unsupported("HW209", f"{place.text(node)}: fields of a STRUCT are not supported yet", node)
             return self._no_relation(node.table, node.args["table"], place)
         holders = [r for r in self.relations if not node.table or fold(r.alias or "") == fold(node.table)]
         known = [*(shown for r in holders for shown, _ in r.columns), *more]

@@ -180,15 +180,15 @@ class Catalog:
         return wanted_of(stream.name, [one.program for one in self.relations if one.program])
 
     @property
-    def grouped(self) -> frozenset[str]:
-        """Names of maps and views that are stored by group."""
-        return frozenset(
-            one.name
+    def grouped(self) -> Mapping[str, bool]:
+        """Names of maps and views that are stored by group, and whether they have keys, or only one group."""
+        return {
+            one.name: bool(one.present.sums.keys)
             for relation in self.relations
             if relation.program
             for one in relation.program.maps
             if one.present is not None
-        )
+        }
 
     def with_added(self, relation: Relation) -> Catalog:
         return Catalog((*self.relations, relation), self.version + 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.functions.cases import casts, dates, logic, mathematics, numbers, patterns, strings
+from tests.functions.cases import casts, codes, dates, logic, mathematics, nested, numbers, patterns, strings
 from tests.functions.harness import Case
 
-FAMILIES = (logic, numbers, mathematics, strings, patterns, dates, casts)
+FAMILIES = (logic, numbers, mathematics, strings, codes, patterns, dates, casts, nested)
 CASES: tuple[Case, ...] = tuple(case for family in FAMILIES for case in family.CASES)

@@ -223,3 +223,92 @@ CASES += [
     case("<", SPAN, SPAN, rows=[(1, 2), (2, 1), (None, 1)]),
     case("=", MONTHS, MONTHS, rows=[(12, 12), (12, 1)]),
 ]
+
+# --- parts and units ------------------------------------------------------------------------------------------------
+
+MADE = [(2020, 2, 29, 1, 2, D("3.500000")), (2020, 2, 29, 1, 2, D("60.000000")), (2020, 2, 29, 1, 2, D("60.000001"))]
+MADE += [(2020, 2, 30, 0, 0, D("0.000000")), (2020, 2, 29, 24, 0, D("0.000000")), (2020, 1, 1, 0, 60, D("0.000000"))]
+MADE += [(2020, 1, 1, 0, 0, D("-0.000001")), (1, 1, 1, 0, 0, D("0.000001")), (9999, 12, 31, 23, 59, D("59.999999"))]
+MADE += [(2020, 1, 1, -1, 0, D("0.000000")), (2020, 13, 1, 0, 0, D("0.000000")), (None, 1, 1, 0, 0, D("0.000000"))]
+MADE += [(2020, 1, 1, 0, 0, None), (1969, 12, 31, 23, 59, D("59.000000"))]
+I5 = (t.INT,) * 5
+for name in ("make_timestamp", "make_timestamp_ltz"):
+    CASES.append(case(name, *I5, t.Decimal(16, 6), rows=MADE))
+CASES += [
+    case("make_timestamp", *I5, t.INT, rows=[(2020, 2, 29, 1, 2, 3), (2020, 2, 29, 1, 2, 61)]),
+    case("make_timestamp", *I5, t.Decimal(4, 2), rows=[(2020, 2, 29, 1, 2, D("3.25"))]),
+    case("dayname", t.DATE, rows=[dt.date(2020, 2, day) for day in range(23, 30)] + [None]),
+    case("monthname", t.DATE, rows=[dt.date(2020, month, 1) for month in range(1, 13)] + [None]),
+    case("dayname", t.TIMESTAMP, rows=[dt.datetime(2020, 2, 29, 23, 59, 59), None]),
+]
+AT = [
+    dt.datetime(2020, 2, 29, 12, 30),
+    dt.datetime(2020, 1, 31),
+    dt.datetime(2020, 3, 31, 12),
+    dt.datetime(1969, 12, 31, 23, 59, 59, 999500),
+    dt.datetime(2021, 2, 28, 13),
+    dt.datetime(2020, 3, 1, 11, 59),
+]
+CLOCK_UNITS = (
+    "YEAR",
+    "QUARTER",
+    "MONTH",
+    "WEEK",
+    "DAY",
+    "DAYOFYEAR",
+    "HOUR",
+    "MINUTE",
+    "SECOND",
+    "MILLISECOND",
+    "MICROSECOND",
+)
+for unit in CLOCK_UNITS:
+    named = Literal(unit, t.STRING)
+    CASES += [
+        case(
+            "timestampadd",
+            named,
+            t.INT,
+            t.TIMESTAMP,
+            rows=[(n, at) for n in (0, 1, -1, 13) for at in AT] + [(None, AT[0]), (1, None)],
+            spark=f"timestampadd({unit}, {{1}}, {{2}})",
+        ),
+    ]
+CASES += [
+    case(
+        "timestampdiff",
+        Literal(unit, t.STRING),
+        t.TIMESTAMP,
+        t.TIMESTAMP,
+        rows=[(a, b) for a in AT for b in AT] + [(None, AT[0]), (AT[0], None)],
+        spark=f"timestampdiff({unit}, {{1}}, {{2}})",
+    )
+    for unit in CLOCK_UNITS
+    if unit != "DAYOFYEAR"
+]
+CASES += [
+    case(
+        "timestampadd",
+        Literal("DAY", t.STRING),
+        t.INT,
+        t.DATE,
+        rows=[(1, dt.date(2020, 2, 28)), (-1, dt.date(2020, 3, 1))],
+        spark="dateadd(DAY, {1}, {2})",
+    ),
+    case(
+        "timestampadd",
+        Literal("HOUR", t.STRING),
+        t.BIGINT,
+        t.TIMESTAMP,
+        rows=[(9_223_372_036_854_775_807, AT[0]), (5, AT[0])],
+        spark="timestampadd(HOUR, {1}, {2})",
+    ),
+    case(
+        "timestampdiff",
+        Literal("MONTH", t.STRING),
+        t.DATE,
+        t.DATE,
+        rows=[(dt.date(2020, 1, 31), dt.date(2020, 2, 29)), (dt.date(2020, 1, 1), dt.date(2020, 3, 1))],
+        spark="datediff(MONTH, {1}, {2})",
+    ),
+]

@@ -139,3 +139,72 @@ CASES += [
     case("hex", t.BINARY, rows=[b"\x1f\x00", b"", None]),
     case("unhex", t.STRING, rows=["4A4B", "4a4", "", "zz", "a", " 41", None]),
 ]
+
+TIES = [2.5, 3.5, -2.5, 0.5, -0.5, 1.5, 0.125, 0.375, 2.675, 1.005, 1e300, 4503599627370495.5, NAN, INF, -INF, None]
+TIES += [5.000000000000001e-7, 5e-7, 1.5e-6, 0.25, 0.35, 12345.65, -0.0, 1e-300, 123456789.5, 0.045, 25.0, 1e15]
+CASES += [case("bround", t.DOUBLE, lit(n), rows=TIES) for n in (0, 1, 2, 6, 15)]
+CASES += [
+    case(
+        "bround", D10_2, lit(n), rows=[D("2.25"), D("-2.35"), D("2.50"), D("-99999999.99"), D("0.05"), None, D("25.00")]
+    )
+    for n in (0, 1, 2, 5, -1, -3, -8, -9, -20)
+]
+CASES += [
+    case("bround", t.INT, lit(n), rows=[25, 35, -25, 24, 0, 2147483647, -2147483648, None])
+    for n in (1, 0, -1, -2, -9, -12)
+]
+CASES += [
+    case("bround", t.DOUBLE, rows=TIES),
+    case("bround", D10_2, rows=[D("2.50"), D("-3.50"), D("99999999.99"), None]),
+    case("bround", t.BIGINT, lit(-1), rows=[25, 9223372036854775807, -9223372036854775805, 9223372036854775805]),
+    case("bround", t.TINYINT, lit(-1), rows=[125, 124, -125, 5, 15]),
+    case("bround", D38_4, lit(2), rows=[D("9" * 34 + ".9999"), D("1.0050"), D("1.0150")]),
+    case("bround", t.STRING, rows=["2.5", "x", None]),
+]
+for name in ("ceil", "ceiling", "floor"):
+    for n in (0, 1, 2, 3, -1, -3, -9):
+        CASES.append(
+            case(
+                name, D10_2, lit(n), rows=[D("2.01"), D("-2.01"), D("99999999.99"), D("-99999999.99"), D("5.00"), None]
+            )
+        )
+    CASES += [
+        case(name, t.INT, lit(-1), rows=[5, -5, 0, 10, 2147483647, -2147483648, None]),
+        case(name, t.INT, lit(2), rows=[5, None]),
+        case(name, t.BIGINT, lit(-2), rows=[9223372036854775807, -9223372036854775807, 1]),
+        case(name, t.DOUBLE, lit(1), rows=[-12.345, 1.05, 0.1 + 0.2, 1e14, -0.0, 1e-20, 1e20, None, NAN]),
+        case(name, t.DOUBLE, lit(-2), rows=[-12.345, 1e14, 0.0]),
+        case(name, D38_4, lit(1), rows=[D("1.2345"), D("-1.2345")]),
+    ]
+PLANE = [(3.0, 4.0), (0.0, 0.0), (-0.0, 0.0), (1e200, 1e200), (1e-200, 1e-200), (INF, NAN), (NAN, 1.0), (-INF, 1.0)]
+PLANE += [(None, 1.0), (1.0, None), (1.0, 1e-300), (-5.0, 12.0)]
+NEAR = [0.0, -0.0, 1e-10, -1e-10, 1e-300, 0.5, -0.5, 1.0, -1.0, -2.0, 20.0, -40.0, 710.0, INF, -INF, NAN, None]
+BUCKETS = [(5.3, 0.2, 10.6, 5), (-2.1, 1.3, 3.4, 3), (8.1, 0.0, 5.7, 4), (-0.9, 5.2, 0.5, 2), (1.0, 1.0, 1.0, 2)]
+BUCKETS += [(1.0, 0.0, 2.0, 0), (1.0, 0.0, 2.0, -1), (0.2, 0.2, 10.6, 5), (10.6, 0.2, 10.6, 5), (NAN, 0.0, 1.0, 2)]
+BUCKETS += [(1.0, NAN, 1.0, 2), (1.0, 0.0, INF, 2), (INF, 0.0, 1.0, 3), (5.0, 5.0, 1.0, 4), (1.0, 5.0, 1.0, 4)]
+BUCKETS += [(3.0, 5.0, 1.0, 4), (1.0, 0.0, 2.0, 9223372036854775807), (None, 0.0, 1.0, 2), (1.0, 0.0, 2.0, None)]
+BUCKETS += [(-INF, 0.0, 1.0, 3), (0.5, 0.0, 1.0, 9223372036854775806)]
+CASES += [
+    case("hypot", t.DOUBLE, t.DOUBLE, rows=PLANE, ulps=2),
+    case("log1p", t.DOUBLE, rows=NEAR, ulps=4),
+    case("expm1", t.DOUBLE, rows=NEAR, ulps=4),
+    case("width_bucket", t.DOUBLE, t.DOUBLE, t.DOUBLE, t.BIGINT, rows=BUCKETS),
+    case("width_bucket", D10_2, t.INT, t.INT, t.INT, rows=[(D("2.50"), 0, 10, 4), (None, 0, 10, 4)]),
+    case("equal_null", t.INT, t.INT, rows=[(1, 1), (1, 2), (None, 1), (None, None)]),
+    case("equal_null", t.DOUBLE, t.DOUBLE, rows=[(NAN, NAN), (0.0, -0.0)]),
+]
+for name in ("bit_get", "getbit"):
+    CASES += [
+        case(name, t.INT, t.INT, rows=[(11, 0), (11, 2), (11, 32), (11, -1), (-1, 31), (None, 1), (1, None)]),
+        case(name, t.BIGINT, t.INT, rows=[(-1, 63), (1, 64), (-9223372036854775808, 63), (-9223372036854775808, 0)]),
+        case(name, t.TINYINT, t.INT, rows=[(-128, 7), (1, 8)]),
+    ]
+for name in ("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"):
+    CASES += [
+        case(name, t.INT, t.INT, rows=INTS),
+        case(name, t.BIGINT, t.BIGINT, rows=LONGS),
+        case(name, t.TINYINT, t.TINYINT, rows=[(100, 30), (-128, -1), (-128, 1), (5, 0), (None, 1)]),
+        case(name, t.DOUBLE, t.DOUBLE, rows=DOUBLES),
+        case(name, D10_2, D10_2, rows=SMALL),
+        case(name, D38_0, t.INT, rows=[(D("9" * 38), 1), (D("9" * 38), -1), (D(5), 0), (None, 1)]),
+    ]

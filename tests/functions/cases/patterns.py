@@ -80,3 +80,16 @@ CASES += [
     case("regexp_replace", t.STRING, lit("."), lit("x"), rows=TEXTS),
     case("regexp_replace", t.STRING, lit("\\s+"), lit("_"), rows=TEXTS),
 ]
+
+MANY = ["aXbX", "", "X", "aaa", "a1b22c", "\n1\n2", "é1😀2", None, "a,b,,", ",a", "1"]
+for pattern in ("X", "[0-9]+", "aa", ",", "(a)|(b)", "a|[0-9]", "^a", "^a|b", r"b\z", ".", r"\s[0-9]"):
+    for name in ("regexp_count", "regexp_substr", "regexp_instr", "split"):
+        CASES.append(case(name, t.STRING, lit(pattern), rows=MANY))
+    CASES.append(case("regexp_extract_all", t.STRING, lit(pattern), lit(0), rows=MANY))
+CASES += [
+    case("regexp_extract_all", t.STRING, lit("([a-z])([0-9]+)"), rows=MANY),
+    case("regexp_extract_all", t.STRING, lit("([a-z])([0-9]+)"), lit(2), rows=MANY),
+    case("regexp_extract_all", t.STRING, lit("(z)?[ab]"), rows=MANY),
+    case("split", t.STRING, lit(","), lit(-1), rows=MANY),
+    case("split", t.STRING, lit(","), lit(0), rows=MANY),
+]

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 
 from headwater import types as t
+from headwater.algebra.functions.errors import invalid_value
 from headwater.algebra.functions.registry import Function, Signature, define, register
 from headwater.algebra.functions.signatures import accepts, common, count_args, describe, first_of, takes
 from headwater.algebra.scalars import Call, Scalar
@@ -75,6 +76,23 @@ def shiftrightunsigned(call: Call, a: int, n: int) -> object:
     """Bits moved right, zeros following."""
     bits = 64 if call.type == t.BIGINT else 32
     return _wrapped((a % (1 << bits)) >> (n % bits), bits)
+
+
+def _bit_get_signature(args: tuple[Scalar, ...]) -> Signature:
+    count_args(args, 2)
+    if not isinstance(args[0].type, t.Integer) or not accepts(args[1], t.INT):
+        raise ValueError(f"takes an integer and an INT, not ({describe(args)})")
+    return Signature((args[0].type, t.INT), t.TINYINT)
+
+
+@define(("bit_get", "getbit"), _bit_get_signature, raises=True)
+def bit_get(call: Call, a: int, place: int) -> object:
+    """The bit at a place, the lowest being at 0; an error outside the width of the integer."""
+    kind = call.args[0].type
+    assert isinstance(kind, t.Integer)
+    if not 0 <= place < kind.bits:
+        raise invalid_value(f"{kind} has no bit {place}")
+    return (a >> place) & 1
 
 
 def _bit_count_signature(args: tuple[Scalar, ...]) -> Signature:

@@ -8,7 +8,7 @@ from decimal import ROUND_DOWN, Decimal
 
 from headwater import types as t
 from headwater.algebra.functions import parsing
-from headwater.algebra.functions.errors import EvaluationError, overflow
+from headwater.algebra.functions.errors import EvaluationError, invalid_value, overflow
 from headwater.algebra.functions.numbers import WIDE, fit_decimal, fit_float, fit_integer, round_to
 
 EPOCH = dt.datetime(1970, 1, 1)
@@ -18,13 +18,17 @@ SECOND = 1_000_000
 def can_cast(source: t.Type, target: t.Type) -> bool:
     """Whether CAST between the types exists and gives Spark's answer on every engine.
 
-    Spark also writes FLOAT and DOUBLE as STRING; the text is Java's own and no other engine prints it, so Headwater
-    does not. Nor does it read BINARY as STRING, which replaces bytes that are not UTF-8.
+    Spark also writes FLOAT and DOUBLE as STRING; the text is Java's own, and not the same in Java 17 and 19
+    (5.6843418860808015E-14 and 5.684341886080802E-14), so Headwater does not.
     """
     if source == target or isinstance(source, t.Null):
         return True
     numbers = (t.Integer, t.Decimal, t.Float, t.Double, t.Boolean)
     match source, target:
+        case t.Array(a), t.Array(b):
+            return can_cast(a, b)
+        case t.Binary(), t.String():
+            return True
         case (t.String(), t.Date() | t.Timestamp() | t.Binary()):
             return True
         case t.String(), _:
@@ -43,6 +47,10 @@ def cast_raises(source: t.Type, target: t.Type) -> bool:
     match source, target:
         case _ if source == target or isinstance(source, t.Null):
             return False
+        case t.Array(a), t.Array(b):
+            return cast_raises(a, b)
+        case t.Binary(), t.String():
+            return True  # bytes that are not UTF-8
         case _, (t.String() | t.Binary()):
             return False
         case t.String(), _:
@@ -88,6 +96,8 @@ def cast_value(value: object, source: t.Type, target: t.Type, safe: bool = False
     """
     if value is None or source == target:
         return value
+    if isinstance(source, t.Array) and isinstance(target, t.Array) and isinstance(value, tuple):
+        return tuple(cast_value(item, source.element, target.element, safe) for item in value)
     try:
         return _convert(value, target)
     except EvaluationError:
@@ -174,12 +184,21 @@ def to_text(value: object) -> str:
     match value:
         case bool():
             return "true" if value else "false"
+        case bytes():
+            return _decoded(value)
         case Decimal():
             return format(value, "f")
         case dt.datetime():
             text = value.isoformat(sep=" ")
             return text.rstrip("0") if "." in text else text
     return str(value)
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise invalid_value("bytes that are not UTF-8 as STRING") from None
 
 
 def microseconds(value: dt.datetime) -> int:

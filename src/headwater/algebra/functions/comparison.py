@@ -53,7 +53,7 @@ for _name, _test, _summary in (
     register(Function(_name, compared(_name not in ("=", "<>")), _comparison(_test), summary=_summary))
 
 
-@define("<=>", compared(False), strict=False)
+@define(("<=>", "equal_null"), compared(False), strict=False)
 def null_safe_equal(call: Call, a: object, b: object) -> object:
     """Equal, where NULL equals NULL; never NULL."""
     if a is None or b is None:

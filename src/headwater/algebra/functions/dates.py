@@ -12,7 +12,7 @@ from headwater import types as t
 from headwater.algebra.functions.casts import SECOND, from_microseconds, microseconds
 from headwater.algebra.functions.errors import invalid_value, overflow
 from headwater.algebra.functions.intervals import add_days, add_months
-from headwater.algebra.functions.registry import Function, Resolver, Signature, define, register
+from headwater.algebra.functions.registry import Function, Signature, define, register
 from headwater.algebra.functions.signatures import accepts, count_args, describe, literal_value, takes
 from headwater.algebra.scalars import Call, Scalar
 
@@ -267,28 +267,6 @@ def make_date(call: Call, year: int, month: int, day: int) -> object:
         raise invalid_value(f"there is no date {year}-{month}-{day}") from None
 
 
-def _converted(kind: t.Type) -> Resolver:
-    def resolve(args: tuple[Scalar, ...]) -> Signature:
-        count_args(args, 1)
-        if not accepts(args[0], kind):
-            raise ValueError(f"takes text, a DATE or a TIMESTAMP, not ({describe(args)})")
-        return Signature((kind,), kind)
-
-    return resolve
-
-
-@define("to_date", _converted(t.DATE))
-def to_date(call: Call, value: dt.date) -> object:
-    """The date in a text or of a timestamp."""
-    return value
-
-
-@define("to_timestamp", _converted(t.TIMESTAMP))
-def to_timestamp(call: Call, value: dt.datetime) -> object:
-    """The timestamp in a text, or at the beginning of a date."""
-    return value
-
-
 def _unix(divisor: int) -> Callable[..., object]:
     return lambda call, value: microseconds(value) // divisor
 
@@ -297,19 +275,6 @@ _from_moment = takes(t.TIMESTAMP, result=t.BIGINT)
 register(Function("unix_seconds", _from_moment, _unix(SECOND), summary="Seconds since 1970, rounded down."))
 register(Function("unix_millis", _from_moment, _unix(1_000), summary="Milliseconds since 1970, rounded down."))
 register(Function("unix_micros", _from_moment, _unix(1), summary="Microseconds since 1970."))
-
-
-def _unix_timestamp_signature(args: tuple[Scalar, ...]) -> Signature:
-    count_args(args, 1)
-    if not isinstance(args[0].type, t.Date | t.Timestamp | t.Null):
-        raise ValueError(f"takes a DATE or a TIMESTAMP, not ({describe(args)}); cast text with to_timestamp")
-    return Signature((t.TIMESTAMP,), t.BIGINT)
-
-
-@define(("unix_timestamp", "to_unix_timestamp"), _unix_timestamp_signature)
-def unix_timestamp(call: Call, value: dt.datetime) -> object:
-    """Seconds since 1970, without their fraction."""
-    return int(Decimal(microseconds(value)) / SECOND)
 
 
 def _moment(factor: int) -> Callable[..., object]:

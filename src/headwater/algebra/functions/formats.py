@@ -14,11 +14,11 @@ from headwater.algebra.functions.registry import Signature, define
 from headwater.algebra.functions.signatures import literal_value, takes
 from headwater.algebra.scalars import Call, Scalar
 
-_MONTHS = (
+MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 #: Runs of Java's letters and what strftime calls the same thing.
 _LETTERS = {
@@ -73,12 +73,12 @@ def _formatted(value: dt.datetime, pattern: str) -> str:
         "%Y": f"{value.year:04}",
         "%y": f"{value.year % 100:02}",
         "%m": f"{value.month:02}",
-        "%b": _MONTHS[value.month - 1][:3],
-        "%B": _MONTHS[value.month - 1],
+        "%b": MONTHS[value.month - 1][:3],
+        "%B": MONTHS[value.month - 1],
         "%d": f"{value.day:02}",
         "%j": f"{value.timetuple().tm_yday:03}",
-        "%a": _DAYS[value.weekday()][:3],
-        "%A": _DAYS[value.weekday()],
+        "%a": DAYS[value.weekday()][:3],
+        "%A": DAYS[value.weekday()],
         "%H": f"{value.hour:02}",
         "%I": f"{(value.hour + 11) % 12 + 1:02}",
         "%M": f"{value.minute:02}",

@@ -88,6 +88,38 @@ for _name, _evaluate, _summary in (
     register(Function(_name, one_double, _evaluate, summary=_summary))
 
 
+@define("hypot", two_doubles)
+def hypot(call: Call, a: float, b: float) -> object:
+    """The distance of a point from the origin."""
+    return math.hypot(a, b)
+
+
+@define("log1p", one_double)
+def log1p(call: Call, x: float) -> object:
+    """The natural logarithm of one more than the number, exact near 0; NULL of -1 and below."""
+    return None if x <= -1 else math.log1p(x)
+
+
+register(
+    Function("expm1", one_double, _total(math.expm1), summary="One less than e to the power of the number, near 0 too.")
+)
+
+
+@define("width_bucket", takes(t.DOUBLE, t.DOUBLE, t.DOUBLE, t.BIGINT, result=t.BIGINT))
+def width_bucket(call: Call, value: float, low: float, high: float, count: int) -> object:
+    """Which of so many equal parts between two bounds a number is in, from 1; 0 before and one more behind them."""
+    if count <= 0 or count == t.BIGINT.high or math.isnan(value) or low == high:
+        return None
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    if (value < low) if low < high else (value > low):
+        return 0
+    if (value >= high) if low < high else (value <= high):
+        return count + 1
+    share = count * (value - low) / (high - low) if low < high else count * (low - value) / (low - high)
+    return math.trunc(share) + 1
+
+
 @define("atan2", two_doubles)
 def atan2(call: Call, y: float, x: float) -> object:
     """The angle of the point (second, first)."""

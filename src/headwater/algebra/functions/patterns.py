@@ -312,3 +312,71 @@ def regexp_replace(call: Call, text: str, pattern: str, _new: str) -> object:
         return re.sub(r"\\([0-9])", lambda group: found.group(int(group[1])) or "", new)
 
     return compiled.sub(expand, text)
+
+
+# --- all matches ----------------------------------------------------------------------------------------------------
+
+
+def searched(args: tuple[Scalar, ...]) -> str:
+    """The translated pattern of a function that looks for matches, none of which may be empty."""
+    pattern = shared_pattern(literal_text(args[1], "pattern"), end_allowed=False)
+    if _compiled(pattern).fullmatch(""):
+        raise ValueError("the pattern matches nothing at all, and the engines disagree on how often")
+    return pattern
+
+
+def _search_signature(args: tuple[Scalar, ...], result: t.Type) -> Signature:
+    count_args(args, 2)
+    searched(args)
+    return _signature(args, result)
+
+
+@define("regexp_count", lambda args: _search_signature(args, t.INT))
+def regexp_count(call: Call, text: str, _pattern: str) -> object:
+    """How often a literal regular expression matches."""
+    return sum(1 for _ in _compiled(searched(call.args)).finditer(text))
+
+
+@define("regexp_substr", lambda args: _search_signature(args, t.STRING))
+def regexp_substr(call: Call, text: str, _pattern: str) -> object:
+    """What a literal regular expression matches first; NULL if nothing."""
+    found = _compiled(searched(call.args)).search(text)
+    return found.group() if found else None
+
+
+@define("regexp_instr", lambda args: _search_signature(args, t.INT))
+def regexp_instr(call: Call, text: str, _pattern: str) -> object:
+    """Where the first match of a literal regular expression begins, from 1; 0 if there is none."""
+    found = _compiled(searched(call.args)).search(text)
+    return found.start() + 1 if found else 0
+
+
+def _extract_all_signature(args: tuple[Scalar, ...]) -> Signature:
+    searched(args[:2])
+    return Signature(_extract_signature(args).params, t.Array(t.STRING))
+
+
+@define("regexp_extract_all", _extract_all_signature)
+def regexp_extract_all(call: Call, text: str, _pattern: str, _group: int = 1) -> object:
+    """What a group of a literal regular expression matched each time, group 1 if left out."""
+    group = extract_group(call.args)
+    return tuple(found.group(group) or "" for found in _compiled(searched(call.args)).finditer(text))
+
+
+def _split_signature(args: tuple[Scalar, ...]) -> Signature:
+    count_args(args, 2, 3)
+    searched(args)
+    limit = literal_value(args[2]) if len(args) == 3 else -1
+    if not isinstance(limit, int) or limit > 0:
+        raise ValueError("splits at every match: a limit must be a literal of 0 or below")
+    return _signature(args, t.Array(t.STRING))
+
+
+@define("split", _split_signature)
+def split(call: Call, text: str, _pattern: str, _limit: int = -1) -> object:
+    """The array of what stands between the matches of a literal regular expression."""
+    parts, start = [], 0
+    for found in _compiled(searched(call.args)).finditer(text):
+        parts.append(text[start : found.start()])
+        start = found.end()
+    return (*parts, text[start:])

@@ -1,9 +1,9 @@
-"""ROUND, CEIL and FLOOR."""
+"""ROUND, BROUND, CEIL and FLOOR."""
 
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 from headwater import types as t
 from headwater.algebra.functions.errors import overflow
@@ -56,25 +56,37 @@ def _round_signature(args: tuple[Scalar, ...]) -> Signature:
 @define("round", _round_signature, raises=True)
 def round_half_up(call: Call, value: object, _digits: int = 0) -> object:
     """Rounded half up to a literal number of digits after the point, 0 if left out."""
+    return _round(call, value, ROUND_HALF_UP)
+
+
+@define("bround", _round_signature, raises=True)
+def round_half_even(call: Call, value: object, _digits: int = 0) -> object:
+    """Rounded half to even to a literal number of digits after the point, 0 if left out."""
+    return _round(call, value, ROUND_HALF_EVEN)
+
+
+def _round(call: Call, value: object, rounding: str) -> object:
     digits = round_digits(call.args)
     match value:
         case int():
-            return value if digits >= 0 else fit_integer(int(_rounded(Decimal(value), digits)), call.type)
+            return value if digits >= 0 else fit_integer(int(_rounded(Decimal(value), digits, rounding)), call.type)
         case Decimal():
-            return fit_decimal(_rounded(value, digits), call.type)
+            return fit_decimal(_rounded(value, digits, rounding), call.type)
         case float():
-            return float(_rounded(Decimal(repr(value)), digits)) + 0.0 if math.isfinite(value) else value
+            return float(_rounded(Decimal(repr(value)), digits, rounding)) + 0.0 if math.isfinite(value) else value
     raise AssertionError(value)
 
 
-def _rounded(value: Decimal, digits: int) -> Decimal:
+def _rounded(value: Decimal, digits: int, rounding: str) -> Decimal:
     if -digits > value.adjusted() + 1:
         return Decimal(0)
-    return positive_zero(round_to(value, digits))
+    return positive_zero(round_to(value, digits, rounding))
 
 
 def _whole_signature(args: tuple[Scalar, ...]) -> Signature:
-    count_args(args, 1)
+    count_args(args, 1, 2)
+    if len(args) == 2:
+        return _scaled_signature(args)
     match args[0].type:
         case t.Integer():
             return Signature((t.BIGINT,), t.BIGINT)
@@ -85,7 +97,29 @@ def _whole_signature(args: tuple[Scalar, ...]) -> Signature:
     raise ValueError(f"takes a number, not {args[0].type}")
 
 
+#: DOUBLE as CEIL and FLOOR to a number of digits take it.
+_DOUBLE_AS_DECIMAL = t.Decimal(30, 15)
+
+
+def _scaled_signature(args: tuple[Scalar, ...]) -> Signature:
+    """CEIL and FLOOR to a number of digits: every number is a DECIMAL."""
+    kind = _DOUBLE_AS_DECIMAL if isinstance(args[0].type, t.Double) else t.as_decimal(args[0].type)
+    if kind is None:
+        raise ValueError(f"takes an integer, a DECIMAL or a DOUBLE, not {args[0].type}")
+    digits = round_digits(args)
+    whole = kind.precision - kind.scale + 1
+    if digits < 0:
+        if -digits >= t.MAX_PRECISION:
+            raise ValueError(f"rounds at most {t.MAX_PRECISION - 1} digits before the point")
+        return Signature((kind, t.INT), t.Decimal(min(max(whole, -digits + 1), t.MAX_PRECISION), 0))
+    kept = min(kind.scale, digits)
+    return Signature((kind, t.INT), t.Decimal(min(whole + kept, t.MAX_PRECISION), kept))
+
+
 def _whole(call: Call, value: object, rounding: str) -> object:
+    if isinstance(value, Decimal) and len(call.args) == 2:
+        digits = round_digits(call.args)
+        return fit_decimal(value if digits > call.type.scale else round_to(value, digits, rounding), call.type)  # type: ignore[attr-defined]
     if isinstance(value, Decimal):
         return fit_decimal(round_to(value, 0, rounding), call.type)
     if isinstance(value, float):
@@ -98,12 +132,12 @@ def _whole(call: Call, value: object, rounding: str) -> object:
 
 
 @define(("ceil", "ceiling"), _whole_signature, raises=True)
-def ceil(call: Call, value: object) -> object:
-    """The smallest whole number not below: BIGINT, or DECIMAL for decimals."""
+def ceil(call: Call, value: object, _digits: int = 0) -> object:
+    """The smallest whole number not below: BIGINT, or DECIMAL for decimals and with a literal number of digits."""
     return _whole(call, value, ROUND_CEILING)
 
 
 @define("floor", _whole_signature, raises=True)
-def floor(call: Call, value: object) -> object:
-    """The largest whole number not above: BIGINT, or DECIMAL for decimals."""
+def floor(call: Call, value: object, _digits: int = 0) -> object:
+    """The largest whole number not above: BIGINT, or DECIMAL for decimals and with a literal number of digits."""
     return _whole(call, value, ROUND_FLOOR)

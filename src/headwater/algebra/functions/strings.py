@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64 as b64
 import hashlib
 from collections.abc import Callable
+from itertools import chain
+from typing import Any
 
 from headwater import types as t
 from headwater.algebra.functions.errors import invalid_value
 from headwater.algebra.functions.registry import Function, Resolver, Signature, define, register
-from headwater.algebra.functions.signatures import accepts, count_args, describe, first_of, literal_value, takes
+from headwater.algebra.functions.signatures import accepts, common, count_args, describe, first_of, literal_value, takes
 from headwater.algebra.scalars import Call, Scalar
 
 to_text = takes(t.STRING, result=t.STRING)
@@ -206,10 +208,19 @@ for _name, _strip, _first, _summary in (
 # --- composition ----------------------------------------------------------------------------------------------------
 
 
-@define(("concat", "||"), _texts(0))
-def concat(call: Call, *texts: str) -> object:
-    """One after the other; NULL if one is NULL."""
-    return "".join(texts)
+def _concat_signature(args: tuple[Scalar, ...]) -> Signature:
+    if not any(isinstance(arg.type, t.Array) for arg in args):
+        return _texts(0)(args)
+    kind = common(args)
+    if not isinstance(kind, t.Array):
+        raise ValueError(f"takes texts or arrays, not ({describe(args)})")
+    return Signature((kind,) * len(args), kind)
+
+
+@define(("concat", "||"), _concat_signature)
+def concat(call: Call, *parts: Any) -> object:
+    """Texts or arrays one after the other; NULL if one is NULL."""
+    return tuple(chain.from_iterable(parts)) if isinstance(call.type, t.Array) else "".join(parts)
 
 
 @define("concat_ws", _texts(1), strict=False)
@@ -233,10 +244,16 @@ def translate(call: Call, text: str, old: str, new: str) -> object:
     return text.translate(table)
 
 
-@define("reverse", to_text)
-def reverse(call: Call, text: str) -> object:
-    """The characters from last to first."""
-    return text[::-1]
+def _reverse_signature(args: tuple[Scalar, ...]) -> Signature:
+    if len(args) == 1 and isinstance(args[0].type, t.Array):
+        return Signature((args[0].type,), args[0].type)
+    return to_text(args)
+
+
+@define("reverse", _reverse_signature)
+def reverse(call: Call, value: str | tuple[object, ...]) -> object:
+    """The characters of a text, or the elements of an array, from last to first."""
+    return value[::-1]
 
 
 @define("repeat", takes(t.STRING, t.INT, result=t.STRING))

@@ -7,18 +7,28 @@ them to that after every step.
 from __future__ import annotations
 
 from headwater.algebra.nodes import IllFormed, Node
+from headwater.algebra.simplify.drop_empty import drop_empty
+from headwater.algebra.simplify.drop_keeps import drop_keeps
 from headwater.algebra.simplify.evaluate_values import evaluate_values
 from headwater.algebra.simplify.fold_constants import fold_constants
 from headwater.algebra.simplify.merge_filters import merge_filters
 from headwater.algebra.simplify.merge_projects import merge_projects
 from headwater.algebra.simplify.pushdown_predicates import pushdown_predicates
+from headwater.algebra.simplify.running_sums import running_sums
 
 REWRITES = (
     fold_constants,  # first: what is constant cannot fail, so more predicates can move
     merge_filters,
     merge_projects,  # before predicates move: they are then rewritten through one projection instead of many
     pushdown_predicates,
+    fold_constants,  # a predicate that moved below a projection may have become constant there
+    merge_filters,
+    drop_empty,
+    drop_keeps,  # what was to be read several times may be read once by now
+    pushdown_predicates,
+    merge_filters,
     merge_projects,  # predicates that moved out of the way leave projections side by side
+    running_sums,  # after the conditions have come to the joins they belong to
     evaluate_values,
 )
 

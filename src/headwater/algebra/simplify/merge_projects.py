@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headwater.algebra.nodes import Named, Node, Present, Project, Sum, transform
+from headwater.algebra.folds import Pick
+from headwater.algebra.nodes import Named, Node, Over, Present, Project, Sum, transform
 from headwater.algebra.scalars import Column, Scalar, substitute
 
 #: A merged node may have so many scalars and not more, unless it had them before: x + x over x + x over ... doubles.
@@ -24,14 +25,17 @@ def _merge(node: Node) -> Node:
         case Project(input=Project(input=source, columns=inner), columns=outer):
             merged = _through(inner, outer)
             return node if merged is None else _merge(Project(source, merged))
-        case Project(input=Present() as present, columns=outer):
-            # Equal rows of different keys add up in the projection as they do in Present.
-            merged = _through(present.outputs, outer)
-            return node if merged is None else replace(present, outputs=merged)
-        case Sum(input=Project(input=source, columns=inner), keys=keys, terms=terms):
-            merged = _through(inner, keys + terms)
+        case Project(input=Present() | Over() as block, columns=outer):
+            # Equal rows of different keys add up in the projection as they do in the block.
+            merged = _through(block.outputs, outer)
+            return node if merged is None else replace(block, outputs=merged)
+        case Sum(input=Project(input=source, columns=inner), keys=keys, terms=terms, picks=picks):
+            args = tuple(("", arg) for _, pick in picks for arg in pick.args)
+            merged = _through(inner, keys + terms + args)
             if merged is not None:
-                return Sum(source, merged[: len(keys)], merged[len(keys) :])
+                given = iter(scalar for _, scalar in merged[len(keys) + len(terms) :])
+                again = tuple((name, Pick(one.function, tuple(next(given) for _ in one.args))) for name, one in picks)
+                return Sum(source, merged[: len(keys)], merged[len(keys) : len(keys) + len(terms)], again)
     return node
 
 

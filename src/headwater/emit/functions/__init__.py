@@ -8,9 +8,14 @@ from headwater.emit.functions.build import EMITTERS
 from headwater.emit.functions import (  # isort: skip
     aggregates as aggregates,
     arithmetic as arithmetic,
+    arrays as arrays,
+    attempts as attempts,
+    codes as codes,
     dates as dates,
     logic as logic,
+    maps as maps,
     mathematics as mathematics,
+    moments as moments,
     patterns as patterns,
     strings as strings,
 )

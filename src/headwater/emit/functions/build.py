@@ -6,6 +6,7 @@ An emitter gets the call and its arguments, already emitted, and returns an expr
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from sqlglot import exp
 
@@ -115,13 +116,13 @@ def text(value: str) -> exp.Expr:
 
 def cast(inner: exp.Expr, kind: exp.DataType | str) -> exp.Expr:
     """CAST to a DuckDB type."""
-    to = exp.DataType.build(kind, dialect="duckdb") if isinstance(kind, str) else kind
+    to = _parsed_type(kind).copy() if isinstance(kind, str) else kind
     return exp.Cast(this=inner, to=to)
 
 
 def try_cast(inner: exp.Expr, kind: exp.DataType | str) -> exp.Expr:
     """TRY_CAST to a DuckDB type."""
-    to = exp.DataType.build(kind, dialect="duckdb") if isinstance(kind, str) else kind
+    to = _parsed_type(kind).copy() if isinstance(kind, str) else kind
     return exp.TryCast(this=inner, to=to)
 
 
@@ -192,11 +193,16 @@ _SIMPLE_TYPES: dict[t.Type, str] = {
 }
 
 
+@cache
+def _parsed_type(text: str) -> exp.DataType:
+    return exp.DataType.build(text, dialect="duckdb")
+
+
 def duckdb_type(kind: t.Type) -> exp.DataType:
     """The DuckDB type that holds values of a type."""
     match kind:
         case t.Decimal(precision, scale):
-            return exp.DataType.build(f"DECIMAL({precision}, {scale})", dialect="duckdb")
+            return _parsed_type(f"DECIMAL({precision}, {scale})").copy()
         case t.Array(element):
             return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[duckdb_type(element)], nested=True)
         case t.Map(key, value):
@@ -207,4 +213,4 @@ def duckdb_type(kind: t.Type) -> exp.DataType:
                 exp.ColumnDef(this=exp.to_identifier(name, quoted=True), kind=duckdb_type(f)) for name, f in fields
             ]
             return exp.DataType(this=exp.DataType.Type.STRUCT, expressions=columns, nested=True)
-    return exp.DataType.build(_SIMPLE_TYPES[kind], dialect="duckdb")
+    return _parsed_type(_SIMPLE_TYPES[kind]).copy()

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from headwater import types as t
 from headwater.algebra.functions.casts import SECOND, widens
-from headwater.algebra.scalars import Cast
+from headwater.algebra.scalars import Cast, Column
 from headwater.emit.functions.build import (
     case,
     cast,
@@ -36,6 +36,12 @@ def emit_cast(scalar: Cast, inner: exp.Expr) -> exp.Expr:
     match source, target:
         case _ if source == target:
             return inner
+        case t.Array(a), t.Array(b):
+            item = exp.to_identifier("_element")
+            converted = emit_cast(Cast(Column("_element", a), b, safe), item)
+            return fn("list_transform", inner, exp.Lambda(this=converted, expressions=[item.copy()]))
+        case t.Binary(), t.String():
+            return fn("try", fn("decode", inner)) if safe else fn("decode", inner)
         case t.String(), _:
             return parsed(inner, target, safe)
         case t.Decimal(), t.String():

@@ -157,19 +157,9 @@ def _make_date(call: Call, *fields: exp.Expr) -> exp.Expr:
     return fn("make_date", *fields)
 
 
-@emits("to_date", "to_timestamp")
-def _converted(call: Call, value: exp.Expr) -> exp.Expr:
-    return value
-
-
 @emits("unix_seconds")
 def _unix_seconds(call: Call, value: exp.Expr) -> exp.Expr:
     return epoch_seconds(value)
-
-
-@emits("unix_timestamp", "to_unix_timestamp")
-def _unix_timestamp(call: Call, value: exp.Expr) -> exp.Expr:
-    return whole_div(fn("epoch_us", value), number(SECOND))
 
 
 @emits("unix_millis")

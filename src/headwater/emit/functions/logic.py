@@ -33,6 +33,7 @@ _KINDS: dict[str, type[exp.Expr]] = {
     ">": exp.GT,
     ">=": exp.GTE,
     "<=>": exp.NullSafeEQ,
+    "equal_null": exp.NullSafeEQ,
 }
 
 

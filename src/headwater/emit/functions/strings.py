@@ -234,10 +234,26 @@ def _trim(call: Call, a: exp.Expr, b: exp.Expr | None = None) -> exp.Expr:
 def _concat(call: Call, *args: exp.Expr) -> exp.Expr:
     if not args:
         return text("")
+    if isinstance(call.type, t.Array):
+        return _concat_arrays(call, args)
     out = args[0]
     for arg in args[1:]:
         out = exp.DPipe(this=out if isinstance(out, exp.DPipe) else wrap(out), expression=wrap(arg))
     return out
+
+
+def _concat_arrays(call: Call, args: tuple[exp.Expr, ...]) -> exp.Expr:
+    def body(**parts: exp.Expr) -> exp.Expr:
+        lists = list(parts.values())
+        unknown = is_null(lists[0])
+        for one in lists[1:]:
+            unknown = exp.Or(this=unknown, expression=is_null(one))
+        whole = lists[0].copy()
+        for one in lists[1:]:
+            whole = fn("list_concat", whole, one.copy())
+        return case(unknown, null(call.type), whole)
+
+    return let({f"x{place}": arg for place, arg in enumerate(args)}, body)
 
 
 @emits("replace")
@@ -252,6 +268,9 @@ def _concat_ws(call: Call, separator: exp.Expr, *args: exp.Expr) -> exp.Expr:
 
 @emits("reverse")
 def _reverse(call: Call, a: exp.Expr) -> exp.Expr:
+    if isinstance(call.type, t.Array):
+        return fn("list_reverse", a)
+
     def body(x: exp.Expr) -> exp.Expr:
         # REVERSE keeps letters and their accents together; Spark turns code points around.
         points = fn("array_to_string", fn("list_reverse", fn("string_split", x.copy(), text(""))), text(""))

@@ -6,10 +6,12 @@ One map per block, one statement per block and occurrence of a changed relation 
 
 from __future__ import annotations
 
-from headwater.algebra.nodes import Node, Present
+from dataclasses import replace
+
+from headwater.algebra.nodes import Node, Present, Project
 from headwater.delta.derive import derive
 from headwater.plan.blocks import cut
-from headwater.plan.program import Add, Program
+from headwater.plan.program import Add, Map, Program, Statement, Touch
 
 NAME = "first order"
 
@@ -17,9 +19,24 @@ NAME = "first order"
 def first_order(view: str, query: Node) -> Program:
     """Compile a view's query."""
     maps = cut(view, query)
-    statements: list[Add] = []
-    for one in maps:
-        linear = one.definition.input if isinstance(one.definition, Present) else one.definition
-        for relation in sorted(linear.relations):
-            statements += [Add(relation, one.name, term) for term in derive(linear, relation)]
+    statements = [statement for one in maps for statement in _statements(one)]
     return Program(view, NAME, query, maps, tuple(statements))
+
+
+def _statements(one: Map) -> list[Statement]:
+    keys = one.keys
+    if keys is not None:
+        return [
+            Touch(relation, one.name, Project(term, keys))
+            for relation in sorted(one.source.relations)
+            for term in derive(one.source, relation)
+        ]
+    if one.merges and one.present is not None:
+        sums = one.present.sums
+        return [
+            Add(relation, one.name, replace(sums, input=term))
+            for relation in sorted(sums.relations)
+            for term in derive(sums.input, relation)
+        ]
+    linear = one.definition.input if isinstance(one.definition, Present) else one.definition
+    return [Add(relation, one.name, term) for relation in sorted(linear.relations) for term in derive(linear, relation)]
