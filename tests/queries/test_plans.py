@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import headwater as hw
+from headwater.algebra.nodes import Scan
 from headwater.plan.program import Program
 
 
@@ -75,3 +76,19 @@ def test_the_first_rows_are_found_by_bucket(db: hw.Database) -> None:
         assert held == rows[1:4]
         with db.epoch() as epoch:
             epoch.delete("a", [rows.pop(rng.randint(0, 3))])
+
+
+def test_a_query_about_one_relation_does_not_store_its_product_with_another(db: hw.Database) -> None:
+    made = program(
+        db,
+        "SELECT a.k, b.v FROM a, b WHERE a.v < (SELECT sum(x.v) FROM a x WHERE x.v > a.v) "
+        "AND EXISTS (SELECT 1 FROM a y WHERE y.k = b.k)",
+    )
+    for one in made.maps[:-1]:
+        joined = {
+            scan.relation for scan in one.definition.walk() if isinstance(scan, Scan) and "$" not in scan.relation
+        }
+        assert joined != {"a", "b"} or "y.k" in str(one.definition)
+    db.insert("a", [(1, 1), (2, 5)])
+    db.insert("b", [(1, 7), (3, 8)])
+    assert db.query("SELECT * FROM v").to_pylist() == [{"k": 1, "v": 7}]

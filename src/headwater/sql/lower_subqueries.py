@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
 from headwater import types as t
+from headwater.algebra.components import extend_part
 from headwater.algebra.compose import columns_of, distinct, looked_up, marked, shared
 from headwater.algebra.folds import Pick
 from headwater.algebra.nodes import Join, Node, Present, Project, Sum, transform
@@ -58,14 +60,15 @@ class Subqueries:
         """
         self._env = env
         self._lookup = lookup
-        self._extensions: list[Extension] = []
+        self._extensions: list[tuple[tuple[Scalar, ...], exp.Expr, Extension]] = []
         self.added: set[str] = set()
         self.not_null: frozenset[str] = frozenset()  #: columns of FROM that are never NULL
 
     def apply(self, node: Node, resolve: Resolve = lambda scalar, node: scalar) -> Node:
         """The node with all columns that were asked for since the last time."""
-        for extend in self._extensions:
-            node = extend(shared(node), resolve)
+        for needed, at, extend in self._extensions:
+            columns = frozenset(name for scalar in needed for name in resolve(scalar, at).columns)
+            node = extend_part(node, columns, partial(_extended, extend, resolve))
         self._extensions.clear()
         return node
 
@@ -157,7 +160,7 @@ class Subqueries:
             values = ((name, renamed.column(inside)),)
             return looked_up(node, renamed, self._met(inner, node, resolve), values, (otherwise,), self._fresh)
 
-        self._extensions.append(extend)
+        self._extensions.append((tuple(inner.outer.used), query, extend))
         self.added.add(name)
         return Column(name, value.type)
 
@@ -194,7 +197,7 @@ class Subqueries:
             parts += [_resolved(part, outside, resolve, node) for part in (equal, other)]
             return marked(rows, shared(right), conjunction(parts), name, self._fresh)
 
-        self._extensions.append(extend)
+        self._extensions.append(((*inner.outer.used, *_outer_parts((equal, other), outside)), node, extend))
         self.added.add(name)
         return Column(name, t.BOOLEAN)
 
@@ -216,6 +219,20 @@ class Subqueries:
         columns = tuple((mine.name, resolve(outer, inner.node)) for outer, mine in inner.outer.used.items())
         domain = distinct(Project(rows, columns))
         return transform(source, lambda node: domain if node == leaf else node)
+
+
+def _extended(extend: Extension, resolve: Resolve, node: Node) -> Node:
+    return extend(shared(node), resolve)
+
+
+def _outer_parts(conditions: tuple[Scalar, ...], inner: tuple[str, ...]) -> list[Scalar]:
+    """What conditions read of the outer rows."""
+    return [
+        part
+        for condition in conditions
+        for part in condition.walk()
+        if isinstance(part, Column) and part.name not in inner
+    ]
 
 
 def _resolved(scalar: Scalar, inner: tuple[str, ...], resolve: Resolve, node: exp.Expr) -> Scalar:
