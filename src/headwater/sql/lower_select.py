@@ -13,7 +13,7 @@ A query inside an expression adds a column to the rows or groups that the expres
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -34,6 +34,9 @@ from headwater.sql.lower_subqueries import Subqueries
 from headwater.sql.lower_windows import WindowBuilder, over
 from headwater.sql.names import fold
 from headwater.sql.scope import Scope
+
+#: Turns a scalar over rows into one over what the select list is computed from.
+Resolve = Callable[[Scalar], Scalar]
 
 _CLAUSES = (
     "expressions", "from_", "joins", "where", "group", "having", "with_", "distinct", "qualify", "windows", "laterals",
@@ -297,7 +300,7 @@ class _Select:
                 _Item(name, self._bind(self._binder(self._column_then_alias, "a select list"), inner), node)
             )
 
-    def _binder(self, lookup, clause: str, windows: bool = True) -> Binder:  # type: ignore[no-untyped-def]
+    def _binder(self, lookup: Callable[[exp.Column], Scalar], clause: str, windows: bool = True) -> Binder:
         return Binder(
             self.place,
             lookup,
@@ -405,7 +408,7 @@ class _Select:
     ) -> tuple[Node, tuple[Scalar, ...] | None]:
         node = self.queries.apply(self.node)
         empty: tuple[Scalar, ...] | None = None
-        resolve = _same
+        resolve: Resolve = _same
         if self.aggregated:
             node, resolve = self._grouped(node, keys)
             node = self.above.apply(node, lambda scalar, at: resolve(scalar))
@@ -454,7 +457,7 @@ class _Select:
         )
         return Values(fields, (tuple(cell.value for cell in row),))
 
-    def _grouped(self, node: Node, keys: dict[Scalar, str]):  # type: ignore[no-untyped-def]
+    def _grouped(self, node: Node, keys: dict[Scalar, str]) -> tuple[Node, Resolve]:
         """The groups, with a column for each key and aggregate; and how scalars over rows become scalars over them."""
         names = dict(keys)
         for one in self.outer:
@@ -476,9 +479,9 @@ class _Select:
 
         return present, resolve
 
-    def _empty(self, outputs: tuple[Named, ...], having: Scalar, resolve) -> tuple[Scalar, ...]:  # type: ignore[no-untyped-def]
+    def _empty(self, outputs: tuple[Named, ...], having: Scalar, resolve: Resolve) -> tuple[Scalar, ...]:
         """What the one row of an aggregate without GROUP BY is over no rows."""
-        zeros = {resolve(Column(name, zero.type)).name: zero for name, zero in self.maps.empty.items()}
+        zeros = {_name_of(resolve(Column(name, zero.type))): zero for name, zero in self.maps.empty.items()}
         shown = folded(substitute(having, zeros))
         out = []
         for _, scalar in outputs:
@@ -486,7 +489,7 @@ class _Select:
             out.append(value if shown == TRUE else call("if", shown, value, Literal(None, value.type)))
         return tuple(out)
 
-    def _windowed(self, node: Node, resolve) -> Node:  # type: ignore[no-untyped-def]
+    def _windowed(self, node: Node, resolve: Resolve) -> Node:
         for partition, calls in self.windows.calls().items():
             parts = tuple(dict.fromkeys((*(resolve(one) for one in partition), *self.outer)))
             made = tuple((name, _resolved_call(one, resolve)) for name, one in calls)
@@ -530,16 +533,21 @@ class _Select:
         return bool(scalar.columns & (self.maps.payload | self.windows.names))
 
 
+def _name_of(scalar: Scalar) -> str:
+    assert isinstance(scalar, Column)
+    return scalar.name
+
+
 def _same(scalar: Scalar) -> Scalar:
     return scalar
 
 
-def _if(condition: Scalar, scalar: Scalar, resolve) -> Scalar:  # type: ignore[no-untyped-def]
+def _if(condition: Scalar, scalar: Scalar, resolve: Resolve) -> Scalar:
     value = resolve(scalar)
     return call("if", condition, value, Literal(None, value.type))
 
 
-def _resolved_call(one: WindowCall, resolve) -> WindowCall:  # type: ignore[no-untyped-def]
+def _resolved_call(one: WindowCall, resolve: Resolve) -> WindowCall:
     order = tuple(Sorting(resolve(key.scalar), key.descending, key.nulls_first) for key in one.order)
     return WindowCall(one.function, tuple(resolve(arg) for arg in one.args), order, one.frame)
 
@@ -562,7 +570,8 @@ def _has_query(node: exp.Expr) -> bool:
 
 def _equal_sides(part: Scalar) -> list[tuple[Scalar, Scalar]]:
     if isinstance(part, Call) and part.function == "=":
-        return [part.args, part.args[::-1]]  # type: ignore[list-item]
+        left, right = part.args
+        return [(left, right), (right, left)]
     return []
 
 
