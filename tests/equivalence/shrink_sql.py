@@ -74,12 +74,13 @@ def _edits(node: exp.Expr) -> Iterator[tuple[bool, Edit]]:
 
 def _select_edits(select: exp.Select) -> Iterator[Edit]:
     yield from _with_edits(select)
-    for clause in ("where", "having", "group"):
+    for clause in ("where", "having", "group", "laterals", "distinct", "qualify", "order", "limit", "offset"):
         if select.args.get(clause):
             yield lambda n, clause=clause: n.set(clause, None)  # type: ignore[misc]
     for i in range(len(select.args.get("joins") or ())):
         yield lambda n, i=i: n.args["joins"].pop(i)  # type: ignore[misc]
         yield lambda n, i=i: _keep_only_join(n, i)  # type: ignore[misc]
+        yield lambda n, i=i: _make_inner(n, i)  # type: ignore[misc]
     for i in range(len(select.expressions) if len(select.expressions) > 1 else 0):
         yield lambda n, i=i: n.expressions.pop(i)  # type: ignore[misc]
 
@@ -99,6 +100,12 @@ def _with_edits(select: exp.Select) -> Iterator[Edit]:
                     table.replace(_derived(text, table.alias or name))
 
         yield inline
+
+
+def _make_inner(select: exp.Expr, i: int) -> None:
+    join = select.args["joins"][i]
+    join.set("side", None)
+    join.set("kind", None)
 
 
 def _keep_only_join(select: exp.Expr, i: int) -> None:
