@@ -2,8 +2,8 @@
 
 Table `a` has a million rows in 250,000 groups; `b` has as many, and every second key of `a`. An epoch replaces one row
 of `a` (and, where the view is about two tables, one of `b`) by another of the same group. `refresh` is Headwater's time
-to evaluate the view anew and compare it with what it holds; `recompute` is DuckDB's time for the view's query over plain
-tables of the same rows, into a temporary table.
+to evaluate the view anew and compare it with what it holds; `recompute` is DuckDB's time for the view's query over
+plain tables of the same rows, into a temporary table.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from headwater import types as t
-from headwater.algebra.nodes import Keep, Named, Node, Over, Present, Scan, Union, Version, only_grows, scalars
+from headwater.algebra.nodes import Keep, Named, Node, Over, Present, Repeat, Scan, Union, Version, only_grows, scalars
 from headwater.algebra.read import read_node
 
 
@@ -128,7 +128,7 @@ class Program:
             used.update(one.definition.column_names)  # a view may end with the columns of a scan as they are
             for node in one.definition.walk():
                 used.update(name for scalar in scalars(node) for name in scalar.columns)
-                if isinstance(node, Union | Keep):
+                if isinstance(node, Union | Keep | Over | Repeat):  # windows break ties by all columns
                     used.update(name for part in node.children for name in part.column_names)
         scans = [node for one in self.maps for node in one.definition.walk() if isinstance(node, Scan)]
         return frozenset(
