@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -108,6 +109,9 @@ class Database:
         self.placement = placement
         self._parts = parts = contextlib.ExitStack()
         self._tables: Tables | None = None
+        #: What Spark brings: DataFrames by stream, and whether a pipeline runs.
+        self.attached: dict[str, Attachment] = {}
+        self.following = threading.Lock()
         # Runs at `close`, or when the interpreter ends without one: threads must not outlive the connection.
         self._shut = weakref.finalize(self, _close, parts, os.getpid())
         try:

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import headwater as hw
+from headwater.spark.attach import Attachment
 from headwater.spark.intake import REJECTS, Progress
 from tests.spark.support import VIEWS, check, measured, opened, put
 
@@ -89,6 +90,8 @@ def test_what_does_not_fit(users: SparkSession, tmp_path: Path) -> None:
             ("m", frame(users, inbox, f"{COLUMNS}, more INT"), "the stream has no column more"),
             ("m", frame(users, inbox, COLUMNS.replace("INT", "STRING")), "column loss is STRING, not INT"),
             ("m", frame(users, inbox).groupBy("at", "src", "loss").count().drop("count"), "watermark"),
+            ("m", frame(users, inbox).selectExpr("at", "src", "loss", "src AS loss"), "loss"),
+            ("m", None, "NoneType"),
             ("s", frame(users, inbox, "a INT"), "has a source already"),
             ("t", frame(users, inbox, "a INT"), "only a stream"),
         ):
@@ -106,3 +109,42 @@ def test_what_does_not_fit(users: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(hw.UserError) as caught:
             memory.attach("m", frame(users, inbox, "a INT"))
         assert caught.value.code == "HW474"
+
+
+def test_stopping_from_its_own_report(users: SparkSession, tmp_path: Path) -> None:
+    records, inbox = measured(0, 10), tmp_path / "in"
+    rows = frame(users, inbox)
+    with make(tmp_path / "w") as db:
+        box: list[Attachment] = []
+        box.append(db.attach("m", rows, lambda progress: box[0].stop()))
+        put(inbox, "a.json", records)
+        assert box[0].wait(60)
+        check(db, records)
+        assert not box[0].is_active
+
+
+def test_looking_whether_it_has_ended(users: SparkSession, tmp_path: Path) -> None:
+    inbox = tmp_path / "in"
+    rows = frame(users, inbox)
+    with make(tmp_path / "w") as db:
+        attached = db.attach("m", rows)
+        assert not attached.wait(0) and attached.is_active
+        with pytest.raises(hw.UserError, match="already"):
+            db.attach("m", frame(users, inbox))
+        db.execute("DROP STREAM m CASCADE")
+        put(inbox, "a.json", measured(0, 3))
+        with pytest.raises(hw.UserError, match="dropped"):
+            attached.wait(60)
+        attached.stop()  # it has said why it ended
+
+
+def test_streams_of_the_same_name_in_two_warehouses(users: SparkSession, tmp_path: Path) -> None:
+    records, inbox = measured(0, 10), tmp_path / "in"
+    rows = frame(users, inbox)
+    put(inbox, "a.json", records)
+    with make(tmp_path / "w") as one, make(tmp_path / "v") as other:
+        first, second = one.attach("m", rows), other.attach("m", rows)
+        first.process_all()
+        second.process_all()
+        check(one, records)
+        check(other, records)

@@ -140,3 +140,16 @@ def test_stopped_before_it_runs(tmp_path: Path, inbox: Path) -> None:
         pipeline.stop()
         pipeline.run()
         assert db.status()["epoch"] == 0
+
+
+def test_only_one_runs_at_a_time(tmp_path: Path, inbox: Path) -> None:
+    with opened(tmp_path / "w") as db:
+        db.execute(MEASURED.format(options="", folder=inbox) + ";" + VIEWS)
+        with Following(db) as following:
+            following.process_all()
+            with pytest.raises(hw.UserError) as caught:
+                Pipeline(db).run(once=True)
+            assert caught.value.code == "HW476"
+            put(inbox, "a.json", measured(0, 20))
+            following.process_all()
+        check(db, measured(0, 20))

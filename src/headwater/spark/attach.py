@@ -38,6 +38,13 @@ class Attachment:
     def __init__(self, database: Database, name: str, frame: DataFrame, report: Report) -> None:
         self._database = database
         self._stream = _target(database.find(name))
+        there = database.attached.get(self._stream.folded)
+        if there is not None and there.is_active:
+            raise UserError(
+                WRONG_SOURCE,
+                f"a DataFrame is attached to stream {self._stream.name} already",
+                hint="stop it first, or unite the two DataFrames",
+            )
         rows = _rows(frame, self._stream)
         self.name = f"{ATTACHED}-{source_name(self._stream)}"
         self._intake = Intake(database, self.name, self._wanted, report)
@@ -47,6 +54,12 @@ class Attachment:
             self._query: StreamingQuery = self._intake.writer([(self._stream, wanted, rows)], checkpoint).start()
         except PySparkException as error:
             raise _refused(self._stream, reason_of(str(error))) from error
+        database.attached[self._stream.folded] = self
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it follows its DataFrame."""
+        return bool(self._query.isActive)
 
     def process_all(self) -> None:
         """Wait until all that is there now has been taken in."""
@@ -57,6 +70,11 @@ class Attachment:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it ends by itself, which it does when something goes wrong; whether it has ended."""
+        if seconds is not None and seconds <= 0:
+            ended = not self.is_active
+            if ended:
+                self.stop()
+            return ended
         try:
             ended = self._query.awaitTermination(None if seconds is None else math.ceil(seconds)) is not False
         except PySparkException:
@@ -108,6 +126,8 @@ def _refused(stream: Relation, reason: str, hint: str = "change the DataFrame") 
 
 
 def _rows(frame: DataFrame, stream: Relation) -> DataFrame:
+    if not isinstance(frame, DataFrame):
+        raise _refused(stream, f"it is a {type(frame).__name__}", "db.attach takes a streaming DataFrame of Spark")
     if not frame.isStreaming:
         raise _refused(stream, "it is not a streaming one", "db.insert takes rows that are all there")
     there = {f.name: f.dataType for f in frame.schema.fields}
@@ -125,7 +145,10 @@ def _rows(frame: DataFrame, stream: Relation) -> DataFrame:
             )
     nothing = lit(None).cast("string")
     columns = [col(quoted(f.name)) for f in stream.fields]
-    return frame.select(*columns, nothing.alias(RECORD), nothing.alias(PLACE))
+    try:
+        return frame.select(*columns, nothing.alias(RECORD), nothing.alias(PLACE))
+    except PySparkException as error:
+        raise _refused(stream, reason_of(str(error))) from error
 
 
 def _fits(given: spark.DataType, wanted: spark.DataType) -> bool:

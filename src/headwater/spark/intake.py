@@ -106,6 +106,8 @@ class Intake:
         self._failure: BaseException | None = None
         self._closing = self.outdated = False
         self._taking = threading.Lock()
+        self._taker: int | None = None
+        self._told = False
 
     @property
     def _log(self) -> Path:
@@ -113,7 +115,7 @@ class Intake:
 
     def writer(self, sources: list[tuple[Relation, Wanted, DataFrame]], checkpoint: Path) -> DataStreamWriter:
         """The query that hands the rows of sources over, ready to be started."""
-        self.outdated = self._closing = False
+        self.outdated = self._closing = self._told = False
         streams = [(stream, wanted) for stream, wanted, _ in sources]
         frame = unite([(stream, source) for stream, _, source in sources])
 
@@ -125,28 +127,42 @@ class Intake:
             taken = False
             if intake is not None:
                 with intake._taking:
+                    intake._taker = threading.get_ident()
                     taken = not intake._closing and intake._take(batch, number, streams)
+                    intake._taker = None
             del intake
             if not taken:
                 raise RuntimeError("the batch was not committed")
 
-        writer = frame.writeStream.foreachBatch(take).queryName(f"headwater {self._name}")
+        writer = frame.writeStream.foreachBatch(take)
         return writer.option("checkpointLocation", str(checkpoint.resolve()))
 
     def end(self, query: StreamingQuery) -> None:
-        """Stop a query after the epoch that is under way, and raise what went wrong with it, if anything did."""
+        """Stop a query after the epoch that is under way, and raise what went wrong with it, once, if anything did.
+
+        Whoever is told of a batch may ask for it, too: then it ends once the batch is over.
+        """
+        if self._taker == threading.get_ident():
+            threading.Thread(target=self._end_later, args=(query,), daemon=True).start()
+            return
         ended = not query.isActive
         with self._taking:  # stopping would interrupt an epoch
             self._closing = True
         query.stop()
-        if self.outdated:
+        if self.outdated or self._told:
             return
+        self._told = True
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
         error = query.exception() if ended else None
         if error is not None:
             raise unreadable(error, self._log) from error
+
+    def _end_later(self, query: StreamingQuery) -> None:
+        with self._taking:
+            self._closing = True
+        query.stop()
 
     # -- a micro-batch -----------------------------------------------------------------------------------------------
 

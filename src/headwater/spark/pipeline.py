@@ -65,11 +65,14 @@ class Pipeline:
             UserError: HW473 a source cannot be read; HW475 there is none.
             HeadwaterError: an epoch could not be committed.
         """
+        if not self._database.following.acquire(blocking=False):
+            raise UserError("HW476", "a pipeline of this warehouse runs already", hint="stop it first")
         self._over = False
         try:
             self._run(start_session(self._folder / SPARK, self._settings), once)
         finally:
             self._over, self._query = True, None
+            self._database.following.release()
 
     def _run(self, session: SparkSession, once: bool) -> None:
         while not self._stop.is_set():

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark
-from pyspark.sql.functions import col, from_json, lit, when
+from pyspark.sql.functions import coalesce, col, from_json, is_valid_utf8, lit, when
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.version import __version__ as spark_version
 
@@ -89,10 +89,25 @@ def open_source(session: SparkSession, stream: Relation, base: Path, wanted: Wan
 def only(frame: DataFrame, stream: Relation, wanted: Wanted) -> DataFrame:
     """The rows of a source that can change something, and those that have to be rejected."""
     condition = portable(wanted.rows)
-    if condition == TRUE:
-        return frame
-    rejected = [col(quoted(f.name)).isNull() for f in stream.fields if not f.nullable]
+    if condition == TRUE or any(t.is_nested(f.type) for f in stream.fields):
+        return frame  # what is inside a nested value is looked at where it arrives
+    rejected = [one for f in stream.fields for one in _rejected(f)]
     return frame.where(reduce(or_, rejected, col(quoted(RECORD)).isNotNull()) | spark_condition(condition))
+
+
+def _rejected(f: t.Field) -> list[Column]:
+    """When a value is none of ours, although Spark has read it; never NULL."""
+    value = col(quoted(f.name))
+    out = [] if f.nullable else [value.isNull()]
+    match f.type:
+        case t.Integer(8):  # JSON is read as SMALLINT
+            out.append(~value.between(-128, 127))
+        case t.Date() | t.Timestamp():
+            first, last = (lit(text).cast(spark_type(f.type)) for text in ("0001-01-01", "9999-12-31 23:59:59.999999"))
+            out.append(~value.between(first, last))
+        case t.String():
+            out.append(~is_valid_utf8(value))
+    return [coalesce(one, lit(False)) for one in out]
 
 
 def _refused(stream: Relation, reason: str, hint: str = "look at the FROM of the stream") -> UserError:
