@@ -123,6 +123,32 @@ def lateral_view(m: Maker) -> From | None:
     return From(f"{left.sql} LATERAL VIEW{outer} {text}", left.columns + more, left.rows * 3)
 
 
+@construct("from", "lateral query", 2)
+def lateral_query(m: Maker) -> From | None:
+    both = _two(m)
+    if not both or both[0].where or both[1].where:
+        return None
+    left, right = both
+    condition = _equality(m, left, right, m.rng.choice(["=", "=", "<"]))
+    column = m.rng.choice(right.columns)
+    if condition is None or kind_of(column.type) not in _ORDERED:
+        return None
+    alias, name = m.alias("l"), m.alias("y")
+    found = replace(column, sql=f"{alias}.{name}", name=name)
+    if m.chance(0.6):
+        inner = f"SELECT max({column.sql}) AS {name} FROM {right.sql} WHERE {condition}"
+        way = m.rng.choice(["CROSS JOIN", "LEFT JOIN"])
+        rows = left.rows
+    else:
+        inner = f"SELECT {column.sql} AS {name} FROM {right.sql} WHERE {condition}"
+        way = m.rng.choice(["CROSS JOIN", "LEFT JOIN"])
+        rows = left.rows * right.rows
+    if rows > MAX_ROWS:
+        return None
+    on = " ON TRUE" if way == "LEFT JOIN" else ""
+    return From(f"{left.sql} {way} LATERAL ({inner}) {alias}{on}", (*left.columns, found), max(1.0, rows))
+
+
 # Aggregates
 
 

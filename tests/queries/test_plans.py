@@ -92,3 +92,14 @@ def test_a_query_about_one_relation_does_not_store_its_product_with_another(db: 
     db.insert("a", [(1, 1), (2, 5)])
     db.insert("b", [(1, 7), (3, 8)])
     assert db.query("SELECT * FROM v").to_pylist() == [{"k": 1, "v": 7}]
+
+
+def test_the_condition_of_a_lateral_aggregate_counts(db: hw.Database) -> None:
+    """ON was read and forgotten."""
+    made = "SELECT a.k FROM a {way} JOIN LATERAL (SELECT max(b.v) AS m FROM b WHERE b.k = a.k) q ON q.m > 5"
+    db.execute(f"CREATE VIEW v AS {made.format(way='INNER')}")
+    db.insert("a", [(1, 1), (2, 2)])
+    db.insert("b", [(1, 9), (2, 3)])
+    assert db.query("SELECT * FROM v").to_pylist() == [{"k": 1}]
+    with pytest.raises(hw.NotSupported):
+        db.execute(f"CREATE VIEW w AS {made.format(way='LEFT')}")

@@ -29,7 +29,6 @@ NAMED = {39: 10, 64: 21}
 #: Queries that fail on no rows at all, by Spark's rules: the view is created over some.
 LATER = {90: "HW501"}
 #: Queries whose maintenance takes too long: docs/sql/tpcds.md says why.
-SLOW = {88}
 #: Both round: Spark's averages and quotients of decimals have six digits.
 RELATIVE, ABSOLUTE = 1e-5, 1e-3
 
@@ -41,8 +40,6 @@ def _chosen() -> list[int]:
 
 @pytest.mark.parametrize("number", _chosen())
 def test_query(number: int) -> None:
-    if number in SLOW:
-        pytest.skip("takes too long")
     run(number, seed=number)
 
 

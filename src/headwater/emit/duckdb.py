@@ -182,9 +182,6 @@ class Emitter:
         args: dict[Scalar, str] = {}
         for scalar in (*(term for _, term in node.terms), *(arg for _, pick in node.picks for arg in pick.args)):
             args.setdefault(scalar, f"#a{len(args) + 1}")
-        for _, pick in node.picks:
-            if pick.function == "percentile":  # the share has to be a constant
-                args.pop(pick.args[1], None)
         keys = [key for _, key in node.keys]
         columns = tuple((key_column(i), key) for i, key in enumerate(keys)) + tuple((n, a) for a, n in args.items())
         rows, alias = self._net_of(node.input, columns, keys, touched)

@@ -13,6 +13,7 @@ from headwater.algebra.nodes import total_type
 from headwater.algebra.scalars import Literal, Scalar
 from headwater.algebra.windows import UNFRAMED, is_total
 from headwater.emit.functions.build import case, cast, duckdb_type, failure, fn, number, text
+from headwater.emit.functions.literals import duckdb_literal
 from headwater.emit.layout import column
 
 Emit = Callable[[Scalar], exp.Expr]
@@ -67,7 +68,9 @@ def pick_sql(pick: Pick, emit: Emit) -> exp.Expr:
             found = _where(_ordered("list", x, _sorted(x.copy()), distinct=unique), _not_null(x.copy()))
             return fn("coalesce", found, cast(exp.Array(expressions=[]), duckdb_type(pick.type)))
         case "percentile":
-            return fn("quantile_cont", *args)
+            share = pick.args[1]
+            assert isinstance(share, Literal)
+            return fn("quantile_cont", x, duckdb_literal(share.value, share.type))  # it has to be a constant
         case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
             return _finite(pick.function, x)
         case "single":

@@ -19,7 +19,7 @@ from headwater.algebra.compose import (
     semi_join,
     shared,
 )
-from headwater.algebra.nodes import Explode, Join, Node, Project, Scan, transform
+from headwater.algebra.nodes import Explode, Filter, Join, Node, Project, Scan, transform
 from headwater.algebra.scalars import TRUE, Column, Scalar, call, conjunction, substitute
 from headwater.sql.bind import Binder, column
 from headwater.sql.calls import function_name
@@ -283,6 +283,13 @@ def _lateral(left: Node, names: Scope, join: exp.Join, env: Environment) -> tupl
         values = tuple((name, renamed.column(inside[name])) for name in found)
         empty = tuple(substitute(one, given) for one in lowered.empty)
         node: Node = looked_up(left, renamed, met, values, empty, env.aliases.internal)
+        both = names + lowered.visible(shown)
+        if join.args.get("on") is not None:
+            binder = Binder(place, lambda node: column(both, node, place), clause="ON")
+            condition = binder.condition(join.args["on"])
+            if condition != TRUE and side == "LEFT":
+                raise place.unsupported("HW202", "LEFT JOIN LATERAL of an aggregate takes no condition", join)
+            node = Filter(node, condition)
     else:
         both = names + lowered.visible(shown)
         parts: list[Scalar] = [

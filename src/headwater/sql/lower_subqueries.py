@@ -15,10 +15,11 @@ from sqlglot import exp
 
 from headwater import types as t
 from headwater.algebra.components import extend_part
-from headwater.algebra.compose import columns_of, distinct, looked_up, marked, shared
+from headwater.algebra.compose import distinct, looked_up, marked, shared
 from headwater.algebra.folds import Pick
 from headwater.algebra.nodes import Join, Node, Present, Project, Sum, transform
-from headwater.algebra.scalars import TRUE, Column, Literal, Scalar, call, conjunction
+from headwater.algebra.scalars import TRUE, Column, Literal, Scalar, call, conjunction, substitute
+from headwater.algebra.scalars import transform as rewrite
 from headwater.sql.bind import Binder
 from headwater.sql.lower_from import Environment, Lowered
 from headwater.sql.outer import Again, Outer
@@ -237,7 +238,6 @@ def _outer_parts(conditions: tuple[Scalar, ...], inner: tuple[str, ...]) -> list
 
 def _resolved(scalar: Scalar, inner: tuple[str, ...], resolve: Resolve, node: exp.Expr) -> Scalar:
     """A condition between inner and outer columns, its outer side resolved."""
-    from headwater.algebra.scalars import transform as rewrite
 
     def one(part: Scalar) -> Scalar | None:
         if isinstance(part, Column) and part.name in inner:
@@ -254,9 +254,4 @@ def _is_value(scalar: Scalar) -> bool:
 
 
 def _substituted(scalar: Scalar, values: dict[str, Scalar]) -> Scalar:
-    from headwater.algebra.scalars import substitute
-
     return substitute(scalar, values) if scalar.columns else scalar
-
-
-__all__ = ["Subqueries", "columns_of"]
