@@ -82,8 +82,10 @@ def make_table(session: Any, relation: Relation, bag: Bag) -> None:
     session.createDataFrame(rows, spark_schema(relation.columns)).createOrReplaceTempView(relation.name)
 
 
-#: Where Spark leaves the answer to chance, or does not know the syntax.
-_UNCERTAIN = re.compile(r"collect_(list|set)|m(in|ax)_by\(| (ALL|ANY) \(| OVER .* OVER ")
+#: Where Spark leaves the answer to chance, does not know the syntax, or takes an IN that is unknown for FALSE.
+_UNCERTAIN = re.compile(
+    r"collect_(list|set)|m(in|ax)_by\(| (ALL|ANY) \(| OVER .* OVER |(?<!WHERE )\(\S+ (NOT )?IN \(SELECT"
+)
 
 
 def ask(session: Any, view: View) -> Bag | None:

@@ -117,6 +117,19 @@ def test_empty_fields_of_csv(tmp_path: Path, inbox: Path) -> None:
         assert bag(db, "SELECT n, x FROM s") == {(1, None): 1, (2, ""): 1, (None, "a"): 1}
 
 
+def test_blank_records_of_csv(tmp_path: Path, inbox: Path) -> None:
+    put(inbox, "a.csv", ["1\ta", "\t", "x\ty", " \t ", "2\t"])
+    words = tmp_path / "words"
+    put(words, "a.csv", ["one", " ", "", "two"])
+    with opened(tmp_path / "w") as db:
+        db.execute(f"CREATE STREAM s (n INT, x STRING) RETAIN ALL FROM csv '{inbox}' (delimiter '\\t', header false)")
+        db.execute(f"CREATE STREAM w (x STRING) RETAIN ALL FROM csv '{words}' (header false)")
+        [progress] = drain(db)
+        assert bag(db, "SELECT * FROM s") == Counter([(1, "a"), (None, None), (2, None)])
+        assert bag(db, "SELECT * FROM w") == Counter([("one",), (" ",), ("two",)])
+        assert dict(progress.rejects) == {"s": 2}
+
+
 def test_where_spark_is_more_lenient_than_copy(tmp_path: Path, inbox: Path) -> None:
     lines = {
         '{"n": 1, "other": 2}': (1, None, None, None, None),

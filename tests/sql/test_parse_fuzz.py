@@ -125,7 +125,8 @@ def test_only_our_errors_escape(seed: int, caplog: pytest.LogCaptureFixture, cap
             assert str(error).startswith(f"error[{error.code}]: "), text
             assert len(str(error).split("\n")) in (4, 5), text
     assert refused > 300, "the faults are too harmless"
-    assert caplog.records == []
+    told = [one for one in caplog.records if one.name.split(".")[0] in ("headwater", "sqlglot")]
+    assert told == []  # a Spark of other tests may log what it cleans up
     assert capsys.readouterr() == ("", "")
 
 
