@@ -140,7 +140,7 @@ def _csv_files(reader: DataStreamReader, stream: Relation, source: Source) -> Da
         emptyValue="",
         # The names in the header are compared with the columns; without this Spark takes columns by position.
         enforceSchema=not settings.header,
-        # Line by line, Spark drops what is blank without a word. If a record may be, its CSV parser has to find the lines.
+        # Of lines, Spark drops blank ones without a word. Where a record can be blank, its parser must find the ends.
         multiLine=settings.delimiter.isspace() or len(stream.fields) == 1,
     )
     return _records(_files(reader, stream, source, spark_schema(stream.fields)), stream)
