@@ -1,4 +1,7 @@
-"""Runs random cases until the time is up or one fails: `python -m tests.equivalence.fuzz --seconds 600`."""
+"""Runs random cases until one fails, the time is up, or enough have passed.
+
+python -m tests.equivalence.fuzz --seconds 600 [--cases 5000] [--seed 1]
+"""
 
 from __future__ import annotations
 
@@ -73,6 +76,7 @@ def report(case: Case, failure: Failure, path: Path, seconds: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.equivalence.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on")
+    parser.add_argument("--cases", type=int, default=sys.maxsize, help="how many cases at most")
     parser.add_argument("--seed", type=int, help="the first seed; those after it follow (default: a random one)")
     parser.add_argument("--shrink-seconds", type=float, default=90.0, help="how long to shrink a failing case")
     parser.add_argument("--out", type=Path, default=Path("equivalence-failure.txt"), help="where to write it")
@@ -81,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"first seed {seed}", flush=True)
     tally = Tally()
     told = time.monotonic()
-    while time.monotonic() - tally.began < options.seconds:
+    while time.monotonic() - tally.began < options.seconds and tally.cases < options.cases:
         case, used = generate(seed + tally.cases)
         outcome = check(case)
         tally.add(outcome, used)

@@ -26,6 +26,7 @@ _ORDERED = (
     "float",
 )
 _INTEGERS = ("int", "bigint", "smallint", "tinyint")
+_DIRECTIONS = ("", "DESC", "ASC NULLS LAST", "DESC NULLS FIRST")
 
 
 def _orderable(columns: Sequence[Expr]) -> list[Expr]:
@@ -217,6 +218,19 @@ def by_extreme(m: Maker, rows: float) -> Expr | None:
     return replace(value, sql=f"{m.rng.choice(['min_by', 'max_by'])}({value.sql}, {by.sql})", name=None)
 
 
+@construct("aggregate", "first or last", 2, duckdb=False)
+def first_or_last(m: Maker, rows: float) -> Expr | None:
+    value = m.scalar(m.kind(), 0)
+    if kind_of(value.type) not in _ORDERED:
+        return None
+    keys = [m.scalar(m.rng.choice(["int", "date", "string", "decimal"]), 0).sql for _ in range(m.rng.choice([1, 1, 2]))]
+    order = ", ".join(f"{key} {m.rng.choice(_DIRECTIONS)}" for key in keys)
+    name = m.rng.choice(["first", "last", "first_value", "last_value"])
+    ignoring = m.rng.choice(["", "", " IGNORE NULLS"])
+    within = f"{name}({value.sql}) WITHIN GROUP (ORDER BY {order})"
+    return replace(value, sql=m.rng.choice([f"{name}({value.sql} ORDER BY {order}){ignoring}", within]), name=None)
+
+
 @construct("aggregate", "filtered", 3)
 def filtered(m: Maker, rows: float) -> Expr:
     made: Expr = m.make("aggregate", rows, but=("filtered",))
@@ -295,6 +309,25 @@ def grouping_sets(m: Maker) -> Query | None:
     return Query(f"SELECT {text} FROM {clause.sql}{_where(m, clause, 0.3)} GROUP BY {groups}", columns, clause.rows * 8)
 
 
+@construct("query", "explode", 1.5, duckdb=False)
+def explode(m: Maker) -> Query | None:
+    clause = _from(m)
+    arrays = [c for c in clause.columns if c.type == ARRAY_TYPE]
+    if not arrays:
+        return None
+    text, columns = _named(m, [c for c in clause.columns if m.chance(0.5)][:3])
+    name, number = m.alias("x"), m.alias("x")
+    element = Expr(name, t.INT, bound(t.INT), name=name)
+    one = m.rng.choice(arrays).sql
+    if m.chance(0.4):
+        made = f"{m.rng.choice(['posexplode', 'posexplode_outer'])}({one}) AS ({number}, {name})"
+        more: tuple[Expr, ...] = (Expr(number, t.INT, 5, name=number), element)
+    else:
+        made, more = f"{m.rng.choice(['explode', 'explode_outer'])}({one}) AS {name}", (element,)
+    items = f"{text}, {made}" if text else made
+    return Query(f"SELECT {items} FROM {clause.sql}{_where(m, clause, 0.5)}", (*columns, *more), clause.rows * 3)
+
+
 # Windows
 
 
@@ -304,8 +337,7 @@ def _over(m: Maker, columns: Sequence[Expr], order: bool, total: bool) -> str:
     if order:
         keys = list(columns) if total else m.rng.sample(list(columns), min(len(columns), m.rng.choice([1, 1, 2])))
         m.rng.shuffle(keys)
-        words = ["", "DESC", "ASC NULLS LAST", "DESC NULLS FIRST"]
-        parts.append("ORDER BY " + ", ".join(f"{c.sql} {m.rng.choice(words)}" for c in keys))
+        parts.append("ORDER BY " + ", ".join(f"{c.sql} {m.rng.choice(_DIRECTIONS)}" for c in keys))
     return " ".join(parts)
 
 
@@ -318,7 +350,7 @@ _FRAMES = (
 
 
 def _window(m: Maker, columns: Sequence[Expr], rows: float) -> Expr | None:
-    kind = m.rng.choice(["row_number", "rank", "shift", "sum", "extreme", "value", "share", "ntile"])
+    kind = m.rng.choice(["row_number", "rank", "shift", "sum", "extreme", "value", "share", "ntile", "range"])
     m.note(f"window: {kind}")
     number = [c for c in columns if kind_of(c.type) in _INTEGERS]
     one = m.rng.choice(columns)
@@ -350,12 +382,41 @@ def _window(m: Maker, columns: Sequence[Expr], rows: float) -> Expr | None:
             frame = " " + m.rng.choice(_FRAMES) if total else ""
             text = m.rng.choice([f"sum({arg.sql})", f"sum({arg.sql})", "count(*)", f"count({arg.sql})"])
             return Expr(f"{text} OVER ({over}{frame})", t.BIGINT, max(arg.bound * rows, rows))
+        case "range":
+            return _ranged(m, columns, rows)
         case "extreme":
             total = m.chance(0.4)
             over = _over(m, columns, total or m.chance(0.6), total)
             frame = " " + m.rng.choice(_FRAMES) if total else ""
             return replace(one, sql=f"{m.rng.choice(['min', 'max'])}({one.sql}) OVER ({over}{frame})", name=None)
     return None
+
+
+def _ranged(m: Maker, columns: Sequence[Expr], rows: float) -> Expr | None:
+    """A frame by how far the one key of the order is away."""
+    keys = [c for c in columns if kind_of(c.type) in (*_INTEGERS, "date", "timestamp")]
+    if not keys:
+        return None
+    key = m.rng.choice(keys)
+    kind = kind_of(key.type)
+    m.note(f"frame of range by {kind if kind in ('date', 'timestamp') else 'a whole number'}")
+    far = {"date": "INTERVAL 30 DAYS", "timestamp": "INTERVAL '1 02:30:00' DAY TO SECOND"}.get(kind, "2")
+    near = {"date": "INTERVAL 1 DAY", "timestamp": "INTERVAL 15 SECONDS"}.get(kind, "1")
+    frame = m.rng.choice(
+        [
+            f"{far} PRECEDING AND CURRENT ROW",
+            f"{far} PRECEDING AND {near} PRECEDING",
+            f"{near} FOLLOWING AND {far} FOLLOWING",
+            f"UNBOUNDED PRECEDING AND {near} FOLLOWING",
+            f"{near} PRECEDING AND UNBOUNDED FOLLOWING",
+        ]
+    )
+    partition = f"PARTITION BY {m.rng.choice(columns).sql} " if m.chance(0.5) else ""
+    over = f"{partition}ORDER BY {key.sql} {m.rng.choice(_DIRECTIONS)} RANGE BETWEEN {frame}"
+    one = m.rng.choice(columns)
+    if m.chance(0.5):
+        return Expr(f"count(*) OVER ({over})", t.BIGINT, rows)
+    return replace(one, sql=f"{m.rng.choice(['min', 'max'])}({one.sql}) OVER ({over})", name=None)
 
 
 @construct("query", "window functions", 5)

@@ -21,7 +21,7 @@ from .subject import Headwater
 from .test_equivalence import chosen_seeds
 from .values import NAN, canonical_row
 
-MANY = range(400)
+MANY = range(500)
 
 
 def test_a_seed_always_gives_the_same_case() -> None:

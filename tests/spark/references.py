@@ -84,7 +84,8 @@ def make_table(session: Any, relation: Relation, bag: Bag) -> None:
 
 #: Where Spark leaves the answer to chance, does not know the syntax, or takes an IN that is unknown for FALSE.
 _UNCERTAIN = re.compile(
-    r"collect_(list|set)|m(in|ax)_by\(| (ALL|ANY) \(| OVER .* OVER |(?<!WHERE )\(\S+ (NOT )?IN \(SELECT"
+    r"collect_(list|set)|m(in|ax)_by\(|(first|last)(_value)?\([^()]*( ORDER BY|\) WITHIN)| (ALL|ANY) \("
+    r"| OVER .* OVER |(?<!WHERE )\(\S+ (NOT )?IN \(SELECT"
 )
 
 

@@ -48,6 +48,48 @@ def test_doubles_count_what_is_not_finite() -> None:
     ]
 
 
+def test_the_first_and_the_last_by_an_order() -> None:
+    text = "SELECT first(qty ORDER BY id) AS a, last(note ORDER BY price, id DESC) AS b FROM orders"
+    assert rows(view(text)) == {(5, "a"): 1}
+    assert rows(view("SELECT first(qty) WITHIN GROUP (ORDER BY id DESC) AS a FROM orders")) == {(-3,): 1}
+    assert rows(view("SELECT first(qty ORDER BY price) AS a FROM orders WHERE id < 4")) == {(7,): 1}
+    assert rows(view("SELECT last(qty ORDER BY price) AS a FROM orders WHERE id < 4")) == {(None,): 1}
+    assert rows(view("SELECT last(qty ORDER BY price) IGNORE NULLS AS a FROM orders WHERE id < 4")) == {(5,): 1}
+    assert rows(view("SELECT first(id ORDER BY id) FILTER (WHERE qty > 5) AS a FROM orders")) == {(3,): 1}
+    assert rows(view("SELECT first(id ORDER BY id) FILTER (WHERE qty > 50) AS a FROM orders")) == {(None,): 1}
+    assert rows(view("SELECT first(id ORDER BY 1) AS a FROM orders WHERE id > 9")) == {(None,): 1}
+
+
+def test_moments_of_short_numbers_add_up() -> None:
+    assert tree("SELECT stddev(cust) AS s, var_pop(price) AS v FROM orders") == lines("""
+        present[
+            s := sqrt(variance_of(t1, t2, t3, true, 0)),
+            v := variance_of(t4, t5, t6, false, 2)](
+          sum[;
+              t1 := orders.cust is not null,
+              t2 := coalesce(cast(orders.cust as BIGINT), 0L),
+              t3 := square(coalesce(cast(orders.cust as BIGINT), 0L)),
+              t4 := orders.price is not null,
+              t5 := coalesce(unscaled(orders.price), 0L),
+              t6 := square(coalesce(unscaled(orders.price), 0L))](
+            orders as orders))
+    """)
+    assert "p1 := var_pop" in tree("SELECT var_pop(qty) AS s FROM orders")
+
+
+def test_elements_as_rows() -> None:
+    assert rows(view("SELECT explode(array(id, 10)) AS e FROM orders WHERE id < 3")) == {(1,): 1, (2,): 1, (10,): 2}
+    text = "SELECT cust, posexplode(collect_list(id)) AS (p, e) FROM orders GROUP BY cust HAVING cust < 2"
+    assert rows(view(text)) == {(1, 0, 1): 1, (1, 1, 2): 1}
+    assert rows(view("SELECT explode_outer(tags), id + value AS n FROM orders WHERE id = 1")) == {(None, None, None): 1}
+
+
+def test_frames_by_an_interval() -> None:
+    text = "SELECT count(*) OVER (ORDER BY day RANGE BETWEEN {} PRECEDING AND CURRENT ROW) AS n FROM orders"
+    assert rows(view(text.format("INTERVAL 2 DAYS"))) == {(1,): 1, (4,): 4}
+    assert "unix_date(orders.day) asc nulls_first) range(-2, 0)" in tree(text.format("INTERVAL 2 DAYS"))
+
+
 def test_groups_by_expression_ordinal_and_alias_are_the_same() -> None:
     by_expression = tree("SELECT id % 2 AS k, count(*) AS n FROM orders GROUP BY id % 2")
     assert tree("SELECT id % 2 AS k, count(*) AS n FROM orders GROUP BY 1") == by_expression

@@ -129,8 +129,8 @@ def _totals(node: Sum, rows: Bag) -> dict[Row, Row]:
 def _picks(node: Sum, rows: list[tuple[dict[str, object], int]]) -> Iterator[object]:
     for _, pick in node.picks:
         function = PICKS[pick.function]
-        found = [(tuple(canonical(evaluate_scalar(arg, env)) for arg in pick.args), n) for env, n in rows]
-        yield canonical(function.evaluate(pick.args, found)) if found else function.empty
+        found = [(tuple(canonical(evaluate_scalar(arg, env)) for arg in pick.scalars), n) for env, n in rows]
+        yield canonical(function.evaluate(pick, found)) if found else function.empty
 
 
 def _explode(node: Explode, rows: Bag) -> Bag:

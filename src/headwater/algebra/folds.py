@@ -6,27 +6,11 @@ is computed from all rows of a group or partition whenever one of them changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from headwater import types as t
 from headwater.algebra.scalars import Scalar
-
-
-@dataclass(frozen=True)
-class Pick:
-    """An aggregate of a group's rows; `headwater.algebra.functions.picks` says which there are and what they mean."""
-
-    function: str
-    args: tuple[Scalar, ...]
-    type: t.Type = field(init=False)
-
-    def __post_init__(self) -> None:
-        from headwater.algebra.functions.picks import PICKS
-
-        object.__setattr__(self, "type", PICKS[self.function].result(self.args))
-
-    def __str__(self) -> str:
-        return f"{self.function}({', '.join(str(arg) for arg in self.args)})"
 
 
 @dataclass(frozen=True)
@@ -37,9 +21,39 @@ class Sorting:
     descending: bool = False
     nulls_first: bool = True
 
+    def reversed(self) -> Sorting:
+        return Sorting(self.scalar, not self.descending, not self.nulls_first)
+
     def __str__(self) -> str:
         way = "desc" if self.descending else "asc"
         return f"{self.scalar} {way} {'nulls_first' if self.nulls_first else 'nulls_last'}"
+
+
+@dataclass(frozen=True)
+class Pick:
+    """An aggregate of a group's rows; `headwater.algebra.functions.picks` says which there are and what they mean."""
+
+    function: str
+    args: tuple[Scalar, ...]
+    order: tuple[Sorting, ...] = ()
+    type: t.Type = field(init=False)
+
+    def __post_init__(self) -> None:
+        from headwater.algebra.functions.picks import PICKS
+
+        object.__setattr__(self, "type", PICKS[self.function].result(self))
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        return (*self.args, *(one.scalar for one in self.order))
+
+    def map(self, rewrite: Callable[[Scalar], Scalar]) -> Pick:
+        """The same over rewritten scalars; they are asked for in the order of `scalars`."""
+        args = tuple(rewrite(arg) for arg in self.args)
+        return Pick(self.function, args, tuple(replace(one, scalar=rewrite(one.scalar)) for one in self.order))
+
+    def __str__(self) -> str:
+        return _called(self.function, self.args, self.order)
 
 
 @dataclass(frozen=True)
@@ -87,6 +101,14 @@ class WindowCall:
         return (*self.args, *(one.scalar for one in self.order))
 
     def __str__(self) -> str:
-        call = f"{self.function}({', '.join(str(arg) for arg in self.args)})"
-        order = f" order({', '.join(str(one) for one in self.order)})" if self.order else ""
-        return f"{call}{order} {self.frame}"
+        return f"{_called(self.function, self.args, self.order)} {self.frame}"
+
+    def map(self, rewrite: Callable[[Scalar], Scalar]) -> WindowCall:
+        """The same over rewritten scalars."""
+        order = tuple(replace(one, scalar=rewrite(one.scalar)) for one in self.order)
+        return WindowCall(self.function, tuple(rewrite(arg) for arg in self.args), order, self.frame)
+
+
+def _called(function: str, args: tuple[Scalar, ...], order: tuple[Sorting, ...]) -> str:
+    sorted_by = f" order({', '.join(str(one) for one in order)})" if order else ""
+    return f"{function}({', '.join(str(arg) for arg in args)}){sorted_by}"

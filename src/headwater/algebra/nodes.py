@@ -300,13 +300,7 @@ class Explode(Node):
 
     @property
     def _types(self) -> tuple[t.Type, ...]:
-        number = (t.INT,) if self.numbered else ()
-        match self.source.type:
-            case t.Map(key, value):
-                return (*number, key, value)
-            case t.Array(element):
-                return (*number, element)
-        return number
+        return element_types(self.source.type, self.numbered)
 
     @property
     def schema(self) -> t.Schema:
@@ -315,6 +309,17 @@ class Explode(Node):
     @property
     def children(self) -> tuple[Node, ...]:
         return (self.input,)
+
+
+def element_types(collection: t.Type, numbered: bool) -> tuple[t.Type, ...]:
+    """The types of the columns that the elements of a collection fill."""
+    number = (t.INT,) if numbered else ()
+    match collection:
+        case t.Map(key, value):
+            return (*number, key, value)
+        case t.Array(element):
+            return (*number, element)
+    return number
 
 
 @dataclass(frozen=True)
@@ -469,7 +474,7 @@ def scalars(node: Node) -> tuple[Scalar, ...]:
         case Explode(source=source):
             return (source,)
         case Sum(keys=keys, terms=terms, picks=picks):
-            return (*(scalar for _, scalar in (*keys, *terms)), *(arg for _, pick in picks for arg in pick.args))
+            return (*(scalar for _, scalar in (*keys, *terms)), *(arg for _, pick in picks for arg in pick.scalars))
         case Over(keys=keys, calls=calls, outputs=outputs, having=having):
             called = (scalar for _, call in calls for scalar in call.scalars)
             return (*(scalar for _, scalar in keys), *called, *(scalar for _, scalar in outputs), having)

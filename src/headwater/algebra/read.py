@@ -274,7 +274,7 @@ class _Reader:
             name = self._name()
             self._expect(":=")
             function = self._name()
-            out.append((name, Pick(function, self._arguments(columns))))
+            out.append((name, Pick(function, self._arguments(columns), self._order(columns))))
         return tuple(out)
 
     def _calls(self, columns: Mapping[str, t.Type]) -> tuple[tuple[str, WindowCall], ...]:
@@ -285,14 +285,15 @@ class _Reader:
             name = self._name()
             self._expect(":=")
             function = self._name()
-            args = self._arguments(columns)
-            order: list[object] = []
-            if self._accept("order"):
-                self._expect("(")
-                order = self._list(lambda: self._sorting(columns), ")")
-            keys = tuple(one for one in order if isinstance(one, Sorting))
-            out.append((name, WindowCall(function, args, keys, self._frame())))
+            args, order = self._arguments(columns), self._order(columns)
+            out.append((name, WindowCall(function, args, order, self._frame())))
         return tuple(out)
+
+    def _order(self, columns: Mapping[str, t.Type]) -> tuple[Sorting, ...]:
+        if not self._accept("order"):
+            return ()
+        self._expect("(")
+        return tuple(one for one in self._list(lambda: self._sorting(columns), ")") if isinstance(one, Sorting))
 
     def _arguments(self, columns: Mapping[str, t.Type]) -> tuple[Scalar, ...]:
         self._expect("(")

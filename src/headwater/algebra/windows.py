@@ -12,11 +12,10 @@ from functools import cmp_to_key
 from typing import Any
 
 from headwater import types as t
-from headwater.algebra.folds import Frame, Sorting, WindowCall
-from headwater.algebra.functions.comparison import sort_key
+from headwater.algebra.folds import Frame, Pick, Sorting, WindowCall
 from headwater.algebra.functions.evaluate import evaluate_scalar
-from headwater.algebra.functions.picks import PICKS
-from headwater.algebra.scalars import Literal, Scalar
+from headwater.algebra.functions.picks import PICKS, compare_cells
+from headwater.algebra.scalars import Column, Literal, Scalar
 
 RANKS = frozenset({"row_number", "rank", "dense_rank"})
 SHARES = frozenset({"percent_rank", "cume_dist"})
@@ -43,19 +42,16 @@ def result_type(function: str, args: tuple[Scalar, ...]) -> t.Type:
         return total_type(args[0].type)
     if function in VALUES or function in ("lag", "lead"):
         return args[0].type
-    return PICKS[function].result(args)
+    return Pick(function, args).type
 
 
 def compare(order: Sequence[Sorting], names: Sequence[str]) -> Any:
     """A key for sorting rows, given as environments, by an order and then by all columns."""
 
-    def cell(value: object, nulls_first: bool) -> tuple[bool, object]:
-        return ((value is not None) if nulls_first else (value is None), None if value is None else sort_key(value))
+    plain = [Sorting(Column(name, t.NULL)) for name in names]
 
     def cmp(a: Env, b: Env) -> int:
-        return compare_in(order, a, b) or _cmp(
-            [cell(a[name], True) for name in names], [cell(b[name], True) for name in names]
-        )
+        return compare_in([*order, *plain], a, b)
 
     return cmp_to_key(cmp)
 
@@ -63,19 +59,10 @@ def compare(order: Sequence[Sorting], names: Sequence[str]) -> Any:
 def compare_in(order: Sequence[Sorting], a: Env, b: Env) -> int:
     """-1, 0 or 1: which of two rows comes first in an order."""
     for one in order:
-        x, y = evaluate_scalar(one.scalar, a), evaluate_scalar(one.scalar, b)
-        if x is None or y is None:
-            if x is not y:
-                return -1 if (x is None) == one.nulls_first else 1
-            continue
-        found = _cmp(sort_key(x), sort_key(y))
+        found = compare_cells(one, evaluate_scalar(one.scalar, a), evaluate_scalar(one.scalar, b))
         if found:
-            return -found if one.descending else found
+            return found
     return 0
-
-
-def _cmp(a: Any, b: Any) -> int:
-    return int(a > b) - int(a < b)
 
 
 def evaluate_window(call: WindowCall, rows: Sequence[Env], names: Sequence[str]) -> list[object]:
@@ -132,10 +119,11 @@ def _value(call: WindowCall, rows: Sequence[Env], at: int) -> object:
         case "nth_value":
             n = _constant(call, 1)
             return evaluate_scalar(call.args[0], seen[n - 1]) if len(seen) >= n else None
-    pick = PICKS[call.function]
+    function = PICKS[call.function]
     if not seen:
-        return pick.empty
-    return pick.evaluate(call.args, [(tuple(evaluate_scalar(arg, row) for arg in call.args), 1) for row in seen])
+        return function.empty
+    pick = Pick(call.function, call.args)
+    return function.evaluate(pick, [(tuple(evaluate_scalar(arg, row) for arg in call.args), 1) for row in seen])
 
 
 def _constant(call: WindowCall, position: int) -> int:

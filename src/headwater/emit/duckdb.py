@@ -180,7 +180,7 @@ class Emitter:
     def _picked(self, node: Sum, names: tuple[str, ...], touched: str | None) -> exp.Select:
         """The entries of a map that is computed from its rows."""
         args: dict[Scalar, str] = {}
-        for scalar in (*(term for _, term in node.terms), *(arg for _, pick in node.picks for arg in pick.args)):
+        for scalar in (*(term for _, term in node.terms), *(arg for _, pick in node.picks for arg in pick.scalars)):
             args.setdefault(scalar, f"#a{len(args) + 1}")
         keys = [key for _, key in node.keys]
         columns = tuple((key_column(i), key) for i, key in enumerate(keys)) + tuple((n, a) for a, n in args.items())

@@ -50,9 +50,8 @@ def pick_sql(pick: Pick, emit: Emit) -> exp.Expr:
     match pick.function:
         case "min" | "max":
             return fn(pick.function, x)
-        case "min_by" | "max_by":
-            by = _sorted(args[1].copy(), descending=pick.function == "max_by")
-            return _where(_ordered("first", x, by, _sorted(x.copy())), _not_null(args[1]))
+        case "first":
+            return _ordered("first", x, *(_key(one, emit) for one in pick.order), _sorted(x.copy()))
         case "count_distinct":
             known = exp.and_(*(_not_null(arg.copy()) for arg in args))
             whole = x if len(args) == 1 else fn("row", *args)

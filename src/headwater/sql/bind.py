@@ -16,6 +16,7 @@ from headwater.algebra.scalars import Call, Cast, Column, Literal, Scalar, cast
 from headwater.algebra.simplify.fold_constants import fold
 from headwater.errors import HeadwaterError, Source
 from headwater.sql import literals
+from headwater.sql.aggregate_call import AggregateCall
 from headwater.sql.calls import bind_call, bind_filtered
 from headwater.sql.place import Place
 from headwater.sql.precedence import check_precedence
@@ -26,9 +27,7 @@ from headwater.sql.types import from_sqlglot
 class Aggregates(Protocol):
     """Who takes the aggregates of an expression and says what stands for their value."""
 
-    def add(
-        self, name: str, node: exp.Expr, args: list[Scalar], distinct: bool = False, where: Scalar | None = None
-    ) -> Scalar:
+    def add(self, call: AggregateCall) -> Scalar:
         """The value of an aggregate, over the columns of a map."""
 
     def argument(self, node: exp.Expr) -> Scalar:
@@ -596,7 +595,7 @@ _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str, str, str | None], ...] = 
     ((exp.Kwarg,), "HW209", "arguments by name are not supported", "give arguments by position"),
     ((exp.RespectNulls,), "HW203", "such an aggregate is not supported yet", None),
     ((exp.Distinct,), "HW203", "DISTINCT stands only in front of all arguments of an aggregate", None),
-    ((exp.Order,), "HW203", "ORDER BY in an aggregate is not supported yet", None),
+    ((exp.Order,), "HW203", "ORDER BY stands only behind all arguments of an aggregate", None),
     ((exp.Bracket, exp.Dot), "HW209", "this way to read an element of an ARRAY, MAP or STRUCT is not supported", None),
     ((exp.Lambda,), "HW209", "functions of functions (x -> ...) are not supported yet", None),
     ((exp.Placeholder, exp.Parameter), "HW209", "parameters are not supported yet", "write the value"),

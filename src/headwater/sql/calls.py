@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.parsers.spark import SparkParser
 
 from headwater import types as t
+from headwater.algebra.folds import Sorting
 from headwater.algebra.functions import REGISTRY
 from headwater.algebra.scalars import Literal, Scalar
+from headwater.sql.aggregate_call import AggregateCall
 from headwater.sql.function_names import (
     AGGREGATES,
     GENERATORS,
@@ -50,7 +53,7 @@ def bind_call(binder: Binder, node: exp.Anonymous) -> Scalar:
     binder.place.only(node, ("this", "expressions"), "HW209")
     name = function_name(node)
     if name in AGGREGATES:
-        return _aggregate(binder, node, AGGREGATES[name])
+        return _aggregate(binder, node, _Around(node))
     _refuse(binder, node, name)
     if name == "struct":
         return _struct(binder, node)
@@ -103,54 +106,72 @@ def _argument(binder: Binder, name: str, arg: exp.Expr, position: int, call: exp
 
 def bind_filtered(binder: Binder, node: exp.Expr) -> Scalar:
     """An aggregate with FILTER, IGNORE NULLS or WITHIN GROUP behind it."""
-    where: exp.Expr | None = None
-    order: exp.Order | None = None
+    around = _Around(node)
     call = node
     while not isinstance(call, exp.Anonymous):
-        if isinstance(call, exp.Filter) and where is None:
-            where = call.expression.this
-        elif isinstance(call, exp.WithinGroup) and order is None:
-            order = call.expression
-        elif not isinstance(call, exp.IgnoreNulls):
+        if isinstance(call, exp.Filter) and around.where is None:
+            around.where = call.expression.this
+        elif isinstance(call, exp.WithinGroup) and not around.order:
+            around.order = call.expression.expressions
+        elif isinstance(call, exp.IgnoreNulls):
+            around.ignores_nulls = True
+        else:
             raise binder.place.unsupported("HW203", f"{binder.place.text(node)} is not supported", node)
         call = call.this
     name = function_name(call)
     if name not in AGGREGATES:
         raise binder.place.mistake("HW123", f"{name.upper()} is not an aggregate", node)
-    if order is not None:
-        if AGGREGATES[name] not in ("percentile_cont",) or len(order.expressions) != 1:
-            raise binder.place.unsupported("HW203", f"{name.upper()} WITHIN GROUP is not supported yet", node)
-        key = order.expressions[0]
-        if key.args.get("desc"):
-            raise binder.place.unsupported("HW203", "WITHIN GROUP (ORDER BY ... DESC) is not supported", node)
+    if around.order and AGGREGATES[name] == "percentile_cont":
+        key = around.order[0]
+        if key.args.get("desc") or len(around.order) != 1:
+            raise binder.place.unsupported("HW203", "WITHIN GROUP takes one key, ascending", node)
         call = exp.Anonymous(this="percentile", expressions=[key.this.copy(), *call.expressions])
-    return _aggregate(binder, call, AGGREGATES[function_name(call)], where, node)
+        around.order = []
+    return _aggregate(binder, call, around)
 
 
-def _aggregate(
-    binder: Binder, node: exp.Anonymous, name: str, where: exp.Expr | None = None, whole: exp.Expr | None = None
-) -> Scalar:
-    shown = function_name(node).upper()
-    if binder.aggregates is None:
-        raise binder.place.mistake(
+@dataclass
+class _Around:
+    """What stands around the call of an aggregate."""
+
+    whole: exp.Expr
+    where: exp.Expr | None = None
+    order: list[exp.Expr] = field(default_factory=list)
+    ignores_nulls: bool = False
+
+
+def _aggregate(binder: Binder, node: exp.Anonymous, around: _Around) -> Scalar:
+    place, name, shown, whole = binder.place, AGGREGATES[function_name(node)], function_name(node).upper(), around.whole
+    taken = binder.aggregates
+    if taken is None:
+        raise place.mistake(
             "HW123",
             f"{shown} cannot stand in {binder.clause}",
-            whole or node,
+            whole,
             "compute it in a derived table or a view, or use HAVING",
         )
     args = node.expressions
     distinct = len(args) == 1 and isinstance(args[0], exp.Distinct)
     if distinct:
-        binder.place.only(args[0], ("expressions",), "HW203")
+        place.only(args[0], ("expressions",), "HW203")
         args = args[0].expressions
-    condition = binder.aggregates.condition(where) if where is not None else None
+    if args and isinstance(args[-1], exp.Order) and not around.order and not distinct:
+        around.order = args[-1].expressions
+        args = [*args[:-1], args[-1].this]
+    condition = taken.condition(around.where) if around.where is not None else None
     if name == "count" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
-        binder.place.only(args[0], (), "HW209")
-        return binder.aggregates.add(name, whole or node, [], where=condition)
+        place.only(args[0], (), "HW209")
+        return taken.add(AggregateCall(name, whole, (), where=condition))
     if not args and name != "grouping_id":
-        raise binder.place.mistake("HW122", f"{shown}: takes at least 1 argument, not 0", whole or node)
-    bound = [binder.aggregates.argument(arg) for arg in args]
-    return binder.aggregates.add(name, whole or node, bound, distinct, condition)
+        raise place.mistake("HW122", f"{shown}: takes at least 1 argument, not 0", whole)
+    if around.order and name not in ("first", "last"):
+        raise place.unsupported("HW203", f"{shown} by an order is not supported", whole)
+    order = tuple(
+        Sorting(taken.argument(one.this), bool(one.args.get("desc")), bool(one.args.get("nulls_first")))
+        for one in around.order
+    )
+    bound = tuple(taken.argument(arg) for arg in args)
+    return taken.add(AggregateCall(name, whole, bound, distinct, condition, order, around.ignores_nulls))
 
 
 def _refuse(binder: Binder, node: exp.Anonymous, name: str) -> None:
@@ -164,7 +185,12 @@ def _refuse(binder: Binder, node: exp.Anonymous, name: str) -> None:
             "HW138", f"{shown} is a window function: it needs OVER", node, f"{shown}(...) OVER (ORDER BY ...)"
         )
     if name in GENERATORS:
-        raise place.unsupported("HW207", f"{shown}, which makes rows, is not supported yet", node)
+        raise place.unsupported(
+            "HW207",
+            f"{shown} makes rows, and cannot stand here",
+            node,
+            "EXPLODE and POSEXPLODE stand alone as an item of a select list, or in LATERAL VIEW",
+        )
     if name in NOT_DETERMINISTIC or (name == "unix_timestamp" and not node.expressions):
         raise place.unsupported(
             "HW206",

@@ -19,10 +19,10 @@ from headwater.algebra.simplify import simplify
 from headwater.errors import HeadwaterError, Source
 from headwater.sql.assign import assign_rows
 from headwater.sql.bind import Binder
-from headwater.sql.lower_from import Environment, Lowered, check_width
+from headwater.sql.lower_from import Environment, Lowered
 from headwater.sql.lower_select import OrderKey, check_orderable, limited, lower_select, unique_names
 from headwater.sql.names import fold
-from headwater.sql.place import Place
+from headwater.sql.place import Place, check_width
 from headwater.sql.scope import Relations
 from headwater.sql.statements import Name
 

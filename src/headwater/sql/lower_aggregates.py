@@ -8,6 +8,7 @@
 | SUM(x), DOUBLE | the finite part, n, and how many were NaN, infinity, minus infinity | `sum_double` |
 | AVG(x) | as SUM | the sum divided by n |
 | BOOL_AND(x) | n, and `not x` | no FALSE was there; NULL when n = 0 |
+| STDDEV(x), VARIANCE(x) | n, x as a whole number, and its square, if x has few digits | `variance_of` |
 | others | the value itself, a pick | |
 
 What adds up is a term of a map; a pick is computed from all rows of a group. FILTER makes the argument NULL where the
@@ -18,22 +19,33 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from sqlglot import exp
 
 from headwater import types as t
-from headwater.algebra.folds import Pick
+from headwater.algebra.folds import Pick, Sorting
 from headwater.algebra.functions.picks import PICKS
 from headwater.algebra.nodes import COUNT, Named, total_type
 from headwater.algebra.scalars import TRUE, Call, Cast, Column, Literal, Scalar, call, cast, conjunction
+from headwater.sql.aggregate_call import AggregateCall
 from headwater.sql.bind import Binder, Queries
 from headwater.sql.place import Place
 
 _ZERO = Literal(0, t.BIGINT)
-_PLAIN = frozenset({"min", "max", "min_by", "max_by", "collect_list", "collect_set"})
+_PLAIN = frozenset({"min", "max", "collect_list", "collect_set"})
 _MOMENTS = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"})
 _WITHOUT_DISTINCT = frozenset({"min", "max", "any_value", "bool_and", "bool_or", "collect_set"})
+
+
+#: Decimals of so many digits have squares that add up without overflow.
+_MOST_DIGITS = 12
+
+
+def _where(condition: Scalar, value: Scalar) -> Scalar:
+    """The value where a condition is TRUE, else NULL."""
+    return call("if", condition, value, Literal(None, value.type))
 
 
 class Kept(Protocol):
@@ -68,11 +80,15 @@ class Aggregator:
         self._not_null = not_null
         self._grouped = grouped
 
-    def value(self, name: str, node: exp.Expr, args: list[Scalar], distinct: bool, where: Scalar | None) -> Scalar:
+    def value(self, given: AggregateCall) -> Scalar:
         """The value of an aggregate."""
+        name, node, args, distinct = given.name, given.node, given.args, given.distinct
         if name == "count":
-            return self._count_of(args, distinct, where)
+            return self._count_of(list(args), distinct, given.where)
         wanted = 2 if name in ("min_by", "max_by", "percentile") else 1
+        if name in ("first", "last") and len(args) == 2:
+            given = replace(given, ignores_nulls=self._truth(args[1], node))
+            args = args[:1]
         if len(args) != wanted:
             raise self._place.mistake(
                 "HW122", f"{name.upper()}: takes {wanted} argument{'s' if wanted > 1 else ''}, not {len(args)}", node
@@ -83,21 +99,25 @@ class Aggregator:
             name, distinct = "collect_set", False
         if distinct and name not in ("sum", "avg"):
             raise self._place.unsupported("HW203", f"{name.upper()}(DISTINCT) is not supported", node)
-        if where is not None:
+        if name in ("first", "last"):
+            return self._first(replace(given, args=args))
+        if given.where is not None:
             guarded = 1 if name in ("min_by", "max_by") else 0
-            kind = args[guarded].type
-            args = list(args)
-            args[guarded] = call("if", where, args[guarded], Literal(None, kind))
+            args = tuple(_where(given.where, arg) if n == guarded else arg for n, arg in enumerate(args))
         return self._value_of(name, node, args, distinct)
 
-    def _value_of(self, name: str, node: exp.Expr, args: list[Scalar], distinct: bool) -> Scalar:
+    def _value_of(self, name: str, node: exp.Expr, args: tuple[Scalar, ...], distinct: bool) -> Scalar:
         if name in _PLAIN:
             return self._pick(name, node, *args)
         if name in _MOMENTS:
-            return self._pick(name, node, self._double(args[0], node, name))
+            return self._moment(name, node, args[0])
         match name:
             case "any_value":
                 return self._pick("min", node, args[0])
+            case "min_by" | "max_by":
+                value, by = args
+                order = Sorting(by, descending=name == "max_by", nulls_first=False)
+                return self._pick("first", node, _where(call("is not null", by), value), order=(order,))
             case "approx_count_distinct":
                 return self._pick("count_distinct", node, args[0])
             case "median":
@@ -111,12 +131,58 @@ class Aggregator:
                 return self._all_or_any(name, self._boolean(args[0], node, name))
         return self._sum_or_avg(name, node, args[0], distinct)
 
+    # -- the first and the last ----------------------------------------------------------------------------------------
+
+    def _first(self, given: AggregateCall) -> Scalar:
+        """FIRST and LAST by an order; rows that do not count come behind all others, as NULL."""
+        name, node, [value] = given.name, given.node, given.args
+        if not given.order:
+            raise self._place.mistake(
+                "HW140",
+                f"{name.upper()} without an order is whatever row comes first",
+                node,
+                f"{name}(x ORDER BY y); or any_value(x), if it does not matter",
+            )
+        order = given.order if name == "first" else tuple(one.reversed() for one in given.order)
+        counts = [given.where] if given.where is not None else []
+        if given.ignores_nulls:
+            counts.append(call("is not null", value))
+        if counts:
+            condition = call("is true", conjunction(counts))
+            value = _where(condition, value)
+            order = (Sorting(condition, descending=True), *order)
+        return self._pick("first", node, value, order=order)
+
+    def _truth(self, arg: Scalar, node: exp.Expr) -> bool:
+        if not isinstance(arg, Literal) or not isinstance(arg.value, bool):
+            raise self._place.mistake("HW122", "whether NULLs are ignored must be TRUE or FALSE", node)
+        return arg.value
+
+    # -- moments -------------------------------------------------------------------------------------------------------
+
+    def _moment(self, name: str, node: exp.Expr, arg: Scalar) -> Scalar:
+        """VARIANCE and STDDEV: from sums of whole numbers and of their squares if these are exact, else from rows."""
+        match arg.type:
+            case t.Integer(bits) if bits <= 32:
+                whole, scale = cast(arg, t.BIGINT), 0
+            case t.Decimal(precision, scale) if precision <= _MOST_DIGITS:
+                whole = call("unscaled", arg)
+            case _:
+                return self._pick(name, node, self._double(arg, node, name))
+        n = self._count([arg])
+        zero: Scalar = Literal(0, t.BIGINT)
+        known = call("coalesce", whole, zero) if self._can_be_null(arg) else whole
+        total, squares = self._kept.term(known), self._kept.term(call("square", known))
+        sample = Literal(name.endswith("samp"), t.BOOLEAN)
+        value = call("variance_of", n, total, squares, sample, Literal(scale, t.INT))
+        return call("sqrt", value) if name.startswith("stddev") else value
+
     # -- counts ------------------------------------------------------------------------------------------------------
 
     def _count_of(self, args: list[Scalar], distinct: bool, where: Scalar | None) -> Scalar:
         if distinct:
             if where is not None:
-                args = [call("if", where, arg, Literal(None, arg.type)) for arg in args]
+                args = [_where(where, arg) for arg in args]
             return self._kept.pick(Pick("count_distinct", tuple(args)))
         if where is not None:
             known = [call("is not null", arg) for arg in args if self._can_be_null(arg)]
@@ -141,11 +207,11 @@ class Aggregator:
 
     # -- picks and truth ---------------------------------------------------------------------------------------------
 
-    def _pick(self, function: str, node: exp.Expr, *args: Scalar) -> Scalar:
+    def _pick(self, function: str, node: exp.Expr, *args: Scalar, order: tuple[Sorting, ...] = ()) -> Scalar:
         if any(isinstance(arg.type, t.Null) for arg in args):
             raise self._place.mistake("HW122", f"{function.upper()}: NULL has no type", node, "cast it")
         try:
-            return self._kept.pick(Pick(function, args))
+            return self._kept.pick(Pick(function, args, order))
         except ValueError as error:
             raise self._place.mistake("HW122", f"{function.upper()}: {error}", node) from None
 
@@ -292,16 +358,15 @@ class MapBuilder:
         """Bind the condition of FILTER."""
         return self._inner.condition(node)
 
-    def add(
-        self, name: str, node: exp.Expr, args: list[Scalar], distinct: bool = False, where: Scalar | None = None
-    ) -> Scalar:
+    def add(self, given: AggregateCall) -> Scalar:
         """The value of an aggregate, over the columns of the map."""
         self.used = True
-        if name in ("grouping", "grouping_id"):
-            found = Column(f"#grouping{len(self.groupings) + 1}", t.TINYINT if name == "grouping" else t.BIGINT)
-            self.groupings[found.name] = tuple(args)
+        if given.name in ("grouping", "grouping_id"):
+            kind = t.TINYINT if given.name == "grouping" else t.BIGINT
+            found = Column(f"#grouping{len(self.groupings) + 1}", kind)
+            self.groupings[found.name] = given.args
             return found
-        return self._aggregator.value(name, node, args, distinct, where)
+        return self._aggregator.value(given)
 
     def rows(self) -> Scalar:
         return Column(COUNT, t.BIGINT)

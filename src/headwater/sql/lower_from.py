@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from headwater import types as t
 from headwater.algebra.compose import (
     anti_join,
     columns_of,
@@ -19,13 +18,13 @@ from headwater.algebra.compose import (
     semi_join,
     shared,
 )
-from headwater.algebra.nodes import Explode, Filter, Join, Node, Project, Scan, transform
+from headwater.algebra.nodes import Filter, Join, Node, Project, Scan, transform
 from headwater.algebra.scalars import TRUE, Column, Scalar, call, conjunction, substitute
 from headwater.sql.bind import Binder, column
-from headwater.sql.calls import function_name
+from headwater.sql.exploding import Exploding, is_exploding
 from headwater.sql.names import fold
 from headwater.sql.outer import Again, Outer
-from headwater.sql.place import Place
+from headwater.sql.place import Place, check_width
 from headwater.sql.scope import Relations, Scope, Visible, find_relation
 
 
@@ -144,52 +143,19 @@ def lower_from(clause: exp.From, joins: list[exp.Join], env: Environment) -> tup
     return node, scope
 
 
-#: Functions that make rows of a collection: whether rows without elements stay, and whether positions are given.
-_GENERATORS = {
-    "explode": (False, False),
-    "explode_outer": (True, False),
-    "posexplode": (False, True),
-    "posexplode_outer": (True, True),
-}
-
-
 def lower_lateral_view(node: Node, names: Scope, view: exp.Lateral, env: Environment) -> tuple[Node, Scope]:
     """LATERAL VIEW: every row with each element of a collection."""
     place = env.place
     place.only(view, ("this", "alias", "view", "outer"))
-    made = view.this
-    if not isinstance(made, exp.Anonymous) or function_name(made) not in _GENERATORS:
+    call = view.this
+    if not is_exploding(call):
         raise place.unsupported("HW207", "LATERAL VIEW takes explode and posexplode", view)
-    outer, numbered = _GENERATORS[function_name(made)]
     shown, columns = _alias(view.args.get("alias"), env)
-    return exploded(node, names, made, outer or bool(view.args.get("outer")), numbered, shown, columns, env)
-
-
-def exploded(
-    node: Node,
-    names: Scope,
-    call: exp.Anonymous,
-    outer: bool,
-    numbered: bool,
-    shown: str | None,
-    columns: tuple[exp.Identifier, ...],
-    env: Environment,
-) -> tuple[Node, Scope]:
-    """A node with columns for the elements of a collection, and the names it offers then."""
-    place = env.place
-    if len(call.expressions) != 1:
-        raise place.mistake("HW122", f"{function_name(call).upper()}: takes 1 argument", call)
     binder = Binder(place, lambda one: column(names, one, place), clause="LATERAL VIEW")
-    source = binder.bind(call.expressions[0])
-    if not isinstance(source.type, t.Array | t.Map):
-        raise place.mistake("HW122", f"{function_name(call).upper()}: takes an ARRAY or a MAP, not {source.type}", call)
-    plain = ("key", "value") if isinstance(source.type, t.Map) else ("col",)
-    own = (("pos", *plain) if numbered else plain) if not columns else tuple(one.name for one in columns)
-    check_width(len(plain) + numbered, columns, call, place)
+    made = Exploding.of(call, binder, columns)
     prefix = env.aliases.take(shown or "e")
-    made = Explode(node, source, tuple(f"{prefix}.{name}" for name in own), outer, numbered)
-    offered = tuple((name, made.column(f"{prefix}.{name}")) for name in own)
-    return made, names + Scope((Visible(shown, offered),))
+    node = made.node(node, made.source, prefix, outer=bool(view.args.get("outer")))
+    return node, names + Scope((Visible(shown, made.columns(prefix)),))
 
 
 def _join(left: Node, names: Scope, join: exp.Join, env: Environment) -> tuple[Node, Scope]:
@@ -420,9 +386,3 @@ def _renamed(
         return names
     check_width(len(names), columns, node, env.place)
     return tuple(one.name for one in columns)
-
-
-def check_width(width: int, columns: tuple[exp.Identifier, ...], node: exp.Expr, place: Place) -> None:
-    """Refuse a list of column names that does not fit its query."""
-    if columns and len(columns) != width:
-        raise place.mistake("HW128", f"{len(columns)} names for {width} columns", node)

@@ -3,6 +3,7 @@
     FROM, WHERE          rows
     GROUP BY, HAVING     groups, if there are aggregates
     window functions     one `Over` for each way to partition
+    EXPLODE              one row for each element
     QUALIFY              a filter
     the select list      a projection
     DISTINCT
@@ -26,13 +27,15 @@ from headwater.algebra.scalars import TRUE, Call, Column, Literal, Scalar, call,
 from headwater.algebra.simplify.fold_constants import fold as folded
 from headwater.sql.bind import Binder, column
 from headwater.sql.calls import function_name
+from headwater.sql.exploding import Exploding, is_exploding
 from headwater.sql.function_names import AGGREGATES
 from headwater.sql.grouping import Groupings, grouping_sets
 from headwater.sql.lower_aggregates import MapBuilder
-from headwater.sql.lower_from import Environment, Lowered, check_width, lower_from, lower_lateral_view
+from headwater.sql.lower_from import Environment, Lowered, lower_from, lower_lateral_view
 from headwater.sql.lower_subqueries import Subqueries
 from headwater.sql.lower_windows import WindowBuilder, over
 from headwater.sql.names import fold
+from headwater.sql.place import check_width
 from headwater.sql.scope import Scope
 
 #: Turns a scalar over rows into one over what the select list is computed from.
@@ -124,6 +127,7 @@ class _Select:
         self.windows = WindowBuilder(
             self.place, select.args.get("windows") or (), frozenset() if self.aggregated else not_null
         )
+        self.exploding: tuple[Exploding, str] | None = None
         self.items: list[_Item] = []
         self.bound: list[tuple[Scalar, exp.Column]] = []
         self.groupings: Groupings | None = None
@@ -290,15 +294,33 @@ class _Select:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 self._expand_star(node)
                 continue
-            if isinstance(node, exp.Aliases):
-                raise self.place.unsupported("HW207", "several aliases for one expression are not supported yet", node)
-            inner = node.this if isinstance(node, exp.Alias) else node
+            inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+            if is_exploding(inner):
+                self._explode(node, inner)
+                continue
             if isinstance(node, exp.Alias):
                 self.place.only(node, ("this", "alias"))
             name = node.alias if isinstance(node, exp.Alias) else output_name(node)
-            self.items.append(
-                _Item(name, self._bind(self._binder(self._column_then_alias, "a select list"), inner), node)
-            )
+            scalar = self._bind(self._binder(self._column_then_alias, "a select list"), inner)
+            if isinstance(node, exp.Aliases):
+                raise self.place.mistake("HW128", "one column has several names", node)
+            self.items.append(_Item(name, scalar, node))
+
+    def _explode(self, node: exp.Expr, call: exp.Anonymous) -> None:
+        """EXPLODE as an item: its columns, which are made out of what the other items are computed from."""
+        if self.exploding is not None:
+            raise self.place.mistake("HW141", "a select list makes rows of one collection only", node, "LATERAL VIEW")
+        if self.env.outer is not None and self.aggregated:
+            raise self.place.unsupported("HW207", "EXPLODE of aggregates in an inner query is not supported", node)
+        if isinstance(node, exp.Alias):
+            aliases = [node.args["alias"]]
+        else:
+            aliases = node.expressions if isinstance(node, exp.Aliases) else []
+        binder = self._binder(self._column_then_alias, "EXPLODE")
+        made = Exploding.of(call, binder, aliases)
+        self.bound += binder.read
+        self.exploding = (made, self.env.aliases.internal())
+        self.items += [_Item(name, column, node) for name, column in made.columns(self.exploding[1])]
 
     def _binder(self, lookup: Callable[[exp.Column], Scalar], clause: str, windows: bool = True) -> Binder:
         return Binder(
@@ -421,9 +443,12 @@ class _Select:
                     resolve, having = _same, TRUE
             if having != TRUE:
                 node = Filter(node, having)
-        elif self.without_from and not self.outer and not self.queries.added and not self.windows.names:
+        elif self.without_from and not (self.outer or self.queries.added or self.windows.names or self.exploding):
             return self._constant(outputs), None
         node = self._windowed(node, resolve)
+        if self.exploding is not None:
+            made, prefix = self.exploding
+            node = made.node(node, resolve(made.source), prefix)
         if self.select.args.get("qualify") is not None:
             if not self.windows.names:
                 raise self.place.mistake("HW137", "QUALIFY needs a window function", self.select.args["qualify"])
@@ -475,7 +500,8 @@ class _Select:
         known = frozenset(name for name, _ in outputs)
 
         def resolve(scalar: Scalar) -> Scalar:
-            return self._over_map(scalar, {**names, **payload}, known | self.above.added | self.windows.names)
+            added = self.above.added | self.windows.names | self._exploded
+            return self._over_map(scalar, {**names, **payload}, known | added)
 
         return present, resolve
 
@@ -492,7 +518,7 @@ class _Select:
     def _windowed(self, node: Node, resolve: Resolve) -> Node:
         for partition, calls in self.windows.calls().items():
             parts = tuple(dict.fromkeys((*(resolve(one) for one in partition), *self.outer)))
-            made = tuple((name, _resolved_call(one, resolve)) for name, one in calls)
+            made = tuple((name, one.map(resolve)) for name, one in calls)
             keys = tuple(self.env.aliases.internal() for _ in parts)
             node = over(node, parts, made, keys)
         return node
@@ -513,6 +539,14 @@ class _Select:
                 raise self._not_grouped(part)
         return after
 
+    @property
+    def _exploded(self) -> frozenset[str]:
+        """Names of the columns that EXPLODE makes."""
+        if self.exploding is None:
+            return frozenset()
+        made, prefix = self.exploding
+        return frozenset(column.name for _, column in made.columns(prefix))
+
     def _grouping(self, part: Column) -> Scalar:
         if self.groupings is None:
             return Literal(0, part.type)
@@ -530,7 +564,7 @@ class _Select:
         )
 
     def _holds_aggregate(self, scalar: Scalar) -> bool:
-        return bool(scalar.columns & (self.maps.payload | self.windows.names))
+        return bool(scalar.columns & (self.maps.payload | self.windows.names | self._exploded))
 
 
 def _name_of(scalar: Scalar) -> str:
@@ -545,11 +579,6 @@ def _same(scalar: Scalar) -> Scalar:
 def _if(condition: Scalar, scalar: Scalar, resolve: Resolve) -> Scalar:
     value = resolve(scalar)
     return call("if", condition, value, Literal(None, value.type))
-
-
-def _resolved_call(one: WindowCall, resolve: Resolve) -> WindowCall:
-    order = tuple(Sorting(resolve(key.scalar), key.descending, key.nulls_first) for key in one.order)
-    return WindowCall(one.function, tuple(resolve(arg) for arg in one.args), order, one.frame)
 
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:

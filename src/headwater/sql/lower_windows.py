@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -10,8 +11,9 @@ from headwater import types as t
 from headwater.algebra.compose import columns_of
 from headwater.algebra.folds import RUNNING, WHOLE, Frame, Pick, Sorting, WindowCall
 from headwater.algebra.nodes import Node, Over
-from headwater.algebra.scalars import TRUE, Column, Literal, Scalar
+from headwater.algebra.scalars import TRUE, Column, Literal, Scalar, call
 from headwater.algebra.windows import SHARES, UNFRAMED
+from headwater.sql.aggregate_call import AggregateCall
 from headwater.sql.bind import Binder
 from headwater.sql.calls import function_name
 from headwater.sql.function_names import AGGREGATES
@@ -22,6 +24,8 @@ from headwater.sql.place import Place
 _RANKS = frozenset({"row_number", "rank", "dense_rank"})
 _VALUES = {"first_value": "first_value", "first": "first_value", "last_value": "last_value", "last": "last_value"}
 _PICKS = frozenset({"min", "max", "var_pop", "var_samp", "stddev_pop", "stddev_samp"})
+
+_DAY = 86_400_000_000
 
 Partition = tuple[Scalar, ...]
 
@@ -50,8 +54,8 @@ class WindowBuilder:
     def calls(self) -> dict[Partition, list[tuple[str, WindowCall]]]:
         """The calls, by what they are partitioned by."""
         out: dict[Partition, list[tuple[str, WindowCall]]] = {}
-        for (partition, call), column in self._calls.items():
-            out.setdefault(partition, []).append((column.name, call))
+        for (partition, one), column in self._calls.items():
+            out.setdefault(partition, []).append((column.name, one))
         return out
 
     def add(self, binder: Binder, node: exp.Window) -> Scalar:
@@ -117,7 +121,7 @@ class WindowBuilder:
             return self._call(partition, WindowCall(name, (self._number(binder, call, 0, 1),), order))
         if name in ("lag", "lead"):
             return self._call(partition, WindowCall(name, self._shifted(binder, call, node), order))
-        frame = self._frame(binder, spec, order, node)
+        frame, order = self._frame(binder, spec, order, node)
         if name in _VALUES:
             self._count_args(call, 1, 1, node)
             return self._call(partition, WindowCall(_VALUES[name], (binder.bind(call.expressions[0]),), order, frame))
@@ -148,7 +152,7 @@ class WindowBuilder:
         kept = _Framed(self, partition, order, frame, node)
         seen = frame.unit == "range" or (frame.low or 0) <= 0 <= (frame.high or 0)
         aggregator = Aggregator(self._place, kept, binder, self._not_null, grouped=seen)
-        return aggregator.value(AGGREGATES[function_name(call)], node, bound, False, condition)
+        return aggregator.value(AggregateCall(AGGREGATES[function_name(call)], node, tuple(bound), where=condition))
 
     def _count_args(self, call: exp.Anonymous, low: int, high: int, node: exp.Expr) -> None:
         if not low <= len(call.expressions) <= high:
@@ -172,41 +176,66 @@ class WindowBuilder:
             args.append(binder.convert(binder.bind(call.expressions[2]), value.type, node))
         return tuple(args)
 
-    def _frame(self, binder: Binder, spec: exp.Expr | None, order: tuple[Sorting, ...], node: exp.Window) -> Frame:
+    def _frame(
+        self, binder: Binder, spec: exp.Expr | None, order: tuple[Sorting, ...], node: exp.Window
+    ) -> tuple[Frame, tuple[Sorting, ...]]:
+        """The frame, and the order in which its distances are whole numbers."""
         if spec is None:
-            return RUNNING if order else WHOLE
+            return (RUNNING if order else WHOLE), order
         unit = str(spec.args.get("kind") or "").lower()
         if unit not in ("rows", "range") or spec.args.get("exclude"):
             raise self._place.unsupported("HW205", "only frames of ROWS and RANGE are supported", node)
         if not order and unit == "range":
             raise self._place.mistake("HW139", "a frame of RANGE needs an order", node)
-        low = self._end(binder, spec.args.get("start"), spec.args.get("start_side"), node)
-        high = self._end(binder, spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), node)
+        kind = order[0].scalar.type if unit == "range" and len(order) == 1 else None
+        low = self._end(binder, spec.args.get("start"), spec.args.get("start_side"), kind, node)
+        high = self._end(binder, spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), kind, node)
         if low is not None and high is not None and low > high:
             raise self._place.mistake("HW132", "the frame ends before it begins", node)
         if unit == "range" and (low or high):
-            kind = order[0].scalar.type if len(order) == 1 else None
-            if not isinstance(kind, t.Integer):
+            if not isinstance(kind, t.Integer | t.Date | t.Timestamp):
                 raise self._place.unsupported(
-                    "HW205", "a frame of RANGE by a distance needs one whole number to order by", node
+                    "HW205",
+                    "a frame of RANGE by a distance needs one whole number, DATE or TIMESTAMP as order",
+                    node,
                 )
-        return Frame(unit, low, high)
+            order = (replace(order[0], scalar=_counted(order[0].scalar)),)
+        return Frame(unit, low, high), order
 
-    def _end(self, binder: Binder, end: object, side: object, node: exp.Window) -> int | None:
+    def _end(self, binder: Binder, end: object, side: object, kind: t.Type | None, node: exp.Window) -> int | None:
         if isinstance(end, str):
             return None if end.upper() == "UNBOUNDED" else 0
-        if isinstance(end, exp.Interval) or not isinstance(end, exp.Expr):
-            raise self._place.unsupported("HW205", "a frame by an interval is not supported yet", node)
+        if not isinstance(end, exp.Expr):
+            raise self._place.unsupported("HW205", "such a frame is not supported", node)
         value = binder.constant(end)
-        if not isinstance(value.value, int) or isinstance(value.value, bool) or value.value < 0:
+        distance = value.value
+        if isinstance(value.type, t.DayTimeInterval) and isinstance(distance, int):  # microseconds
+            if kind not in (t.DATE, t.TIMESTAMP) or (kind == t.DATE and distance % _DAY):
+                raise self._place.mistake("HW132", "the interval is no distance in what the frame is ordered by", node)
+            distance = distance // _DAY if kind == t.DATE else distance
+        elif isinstance(value.type, t.YearMonthInterval):
+            raise self._place.unsupported("HW205", "a frame by months or years is not supported", node, "use days")
+        elif kind == t.TIMESTAMP:
+            raise self._place.mistake("HW132", "a distance of TIMESTAMPs is an interval", node, "INTERVAL 1 HOUR")
+        if not isinstance(distance, int) or isinstance(distance, bool) or distance < 0:
             raise self._place.mistake("HW132", "a frame's distance is a whole number that is not negative", node)
-        return -value.value if str(side).upper() == "PRECEDING" else value.value
+        return -distance if str(side).upper() == "PRECEDING" else distance
 
     def _call(self, partition: Partition, call: WindowCall) -> Scalar:
         key = (partition, call)
         if key not in self._calls:
             self._calls[key] = Column(f"w{len(self._calls) + 1}", call.type)
         return self._calls[key]
+
+
+def _counted(scalar: Scalar) -> Scalar:
+    """A key of an order as a whole number: days of a DATE, microseconds of a TIMESTAMP."""
+    match scalar.type:
+        case t.Date():
+            return call("unix_date", scalar)
+        case t.Timestamp():
+            return call("unix_micros", scalar)
+    return scalar
 
 
 class _Framed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -109,3 +109,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     spelt = {fold(one): one for one in known}
     near = get_close_matches(fold(name), list(spelt), n=1)
     return f"did you mean {spelt[near[0]]}?" if near else None
+
+
+def check_width(width: int, columns: Sequence[exp.Identifier], node: exp.Expr, place: Place) -> None:
+    """Refuse a list of column names that does not fit its query."""
+    if columns and len(columns) != width:
+        raise place.mistake("HW128", f"{len(columns)} names for {width} columns", node)

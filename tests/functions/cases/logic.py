@@ -149,6 +149,28 @@ CASES += [
     case("sum_double", *FIVE, rows=[(1.5, 2, 0, 0, 0), (0.0, 0, 0, 0, 0), (1.5, 3, 1, 0, 0), (1.5, 3, 0, 1, 1)]),
     case("sum_double", *FIVE, rows=[(1.5, 3, 0, 1, 0), (1.5, 3, 0, 0, 2), (None, 1, 0, 0, 0)]),
     case("avg_double", t.DOUBLE, t.BIGINT, rows=[(3.0, 2), (3.0, 0), (NAN, 2), (None, 1), (1.0, 3)]),
+    case("unscaled", t.Decimal(6, 2), rows=[D("12.34"), D("-0.01"), D("9999.99"), None]),
+    case("square", t.BIGINT, rows=[0, -3, 10**12 - 1, None]),
+    *(
+        case(
+            "variance_of",
+            t.BIGINT,
+            t.Decimal(38, 0),
+            t.Decimal(38, 0),
+            Literal(sample, t.BOOLEAN),
+            Literal(2, t.INT),
+            rows=[
+                (0, D(0), D(0)),
+                (1, D(5), D(25)),
+                (3, D(6), D(14)),
+                (2, D(2 * 10**12 - 1), D((10**12 - 1) ** 2 + 10**24)),
+                (10**9, D(10**18), D(10**27 + 10**9)),
+                (None, D(0), D(0)),
+            ],
+            ulps=2,
+        )
+        for sample in (True, False)
+    ),
     case(
         "avg_decimal",
         D38_2,

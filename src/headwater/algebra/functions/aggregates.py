@@ -82,3 +82,37 @@ def is_negative_infinity(call: Call, x: float | None) -> object:
 def is_nan(call: Call, x: float | None) -> object:
     """Whether a double is not a number; FALSE for NULL."""
     return x is not None and math.isnan(x)
+
+
+def _unscaled_signature(args: tuple[Scalar, ...]) -> Signature:
+    count_args(args, 1)
+    kind = args[0].type
+    if not isinstance(kind, t.Decimal) or kind.precision > 18:
+        raise ValueError("takes a DECIMAL of at most 18 digits")
+    return Signature((kind,), t.BIGINT)
+
+
+@define("unscaled", _unscaled_signature, internal=True)
+def unscaled(call: Call, x: Decimal) -> object:
+    """A decimal without its point."""
+    kind = call.args[0].type
+    assert isinstance(kind, t.Decimal)
+    return int(x.scaleb(kind.scale))
+
+
+@define("square", takes(t.BIGINT, result=t.Decimal(t.MAX_PRECISION, 0)), internal=True)
+def square(call: Call, x: int) -> object:
+    """The square of a number below 10^12, which is exact."""
+    return Decimal(x * x)
+
+
+_TOTAL = t.Decimal(t.MAX_PRECISION, 0)
+
+
+@define("variance_of", takes(t.BIGINT, _TOTAL, _TOTAL, t.BOOLEAN, t.INT, result=t.DOUBLE), internal=True)
+def variance_of(call: Call, n: int, total: Decimal, squares: Decimal, sample: bool, scale: int) -> object:
+    """VARIANCE from how many numbers there are, their total and that of their squares, all without the point."""
+    if n <= (1 if sample else 0):
+        return None
+    spread = n * int(squares) - int(total) ** 2
+    return spread / (n * (n - 1 if sample else n)) / 100**scale

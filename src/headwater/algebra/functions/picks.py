@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cmp_to_key
 from typing import Any
 
 from headwater import types as t
+from headwater.algebra.folds import Pick, Sorting
 from headwater.algebra.functions.comparison import sort_key
 from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.scalars import Literal, Scalar
@@ -33,8 +35,8 @@ class PickFunction:
         weighed: how often a row is there makes a difference.
     """
 
-    result: Callable[[tuple[Scalar, ...]], t.Type]
-    evaluate: Callable[[tuple[Scalar, ...], Rows], object]
+    result: Callable[[Pick], t.Type]
+    evaluate: Callable[[Pick, Rows], object]
     empty: object = None
     weighed: bool = False
 
@@ -50,62 +52,60 @@ def several_rows() -> EvaluationError:
     )
 
 
-def _one(args: tuple[Scalar, ...]) -> Scalar:
-    if len(args) != 1:
-        raise ValueError(f"takes 1 argument, not {len(args)}")
-    return args[0]
+def _one(pick: Pick) -> Scalar:
+    if len(pick.args) != 1:
+        raise ValueError(f"takes 1 argument, not {len(pick.args)}")
+    return pick.args[0]
 
 
-def _ordered(args: tuple[Scalar, ...]) -> t.Type:
-    kind = _one(args).type
+def _ordered(pick: Pick) -> t.Type:
+    kind = _one(pick).type
     if not t.is_orderable(kind):
         raise ValueError(f"{kind} has no order")
     return kind
 
 
-def _by(args: tuple[Scalar, ...]) -> t.Type:
-    if len(args) != 2:
-        raise ValueError(f"takes 2 arguments, not {len(args)}")
-    for arg in args:
-        if not t.is_orderable(arg.type):
-            raise ValueError(f"{arg.type} has no order")
-    return args[0].type
+def _in_order(pick: Pick) -> t.Type:
+    for scalar in pick.scalars:
+        if not t.is_orderable(scalar.type):
+            raise ValueError(f"{scalar.type} has no order")
+    return _one(pick).type
 
 
-def _array(args: tuple[Scalar, ...]) -> t.Type:
-    return t.Array(_ordered(args))
+def _array(pick: Pick) -> t.Type:
+    return t.Array(_ordered(pick))
 
 
-def _groupable(args: tuple[Scalar, ...]) -> None:
-    for arg in args:
+def _groupable(pick: Pick) -> None:
+    for arg in pick.args:
         if not t.is_groupable(arg.type):
             raise ValueError(f"{arg.type} has no equality")
 
 
-def _count_type(args: tuple[Scalar, ...]) -> t.Type:
-    if not args:
+def _count_type(pick: Pick) -> t.Type:
+    if not pick.args:
         raise ValueError("takes at least 1 argument, not 0")
-    _groupable(args)
+    _groupable(pick)
     return t.BIGINT
 
 
-def _double_type(args: tuple[Scalar, ...]) -> t.Type:
-    if _one(args).type != t.DOUBLE:
-        raise ValueError(f"takes a DOUBLE, not {args[0].type}")
+def _double_type(pick: Pick) -> t.Type:
+    if _one(pick).type != t.DOUBLE:
+        raise ValueError(f"takes a DOUBLE, not {pick.args[0].type}")
     return t.DOUBLE
 
 
-def _total_type(args: tuple[Scalar, ...]) -> t.Type:
+def _total_type(pick: Pick) -> t.Type:
     from headwater.algebra.nodes import total_type
 
-    return total_type(_one(args).type)
+    return total_type(_one(pick).type)
 
 
-def _percentile_type(args: tuple[Scalar, ...]) -> t.Type:
-    if len(args) != 2:
-        raise ValueError(f"takes 2 arguments, not {len(args)}")
-    share = args[1]
-    if args[0].type != t.DOUBLE or not isinstance(share, Literal) or not isinstance(share.value, float):
+def _percentile_type(pick: Pick) -> t.Type:
+    if len(pick.args) != 2:
+        raise ValueError(f"takes 2 arguments, not {len(pick.args)}")
+    value, share = pick.args
+    if value.type != t.DOUBLE or not isinstance(share, Literal) or not isinstance(share.value, float):
         raise ValueError("takes a number and a constant share between 0 and 1")
     if not 0 <= share.value <= 1:
         raise ValueError("takes a share between 0 and 1")
@@ -125,56 +125,59 @@ def _distinct(rows: Rows) -> list[Any]:
     return list(found.values())
 
 
-def _min(args: tuple[Scalar, ...], rows: Rows) -> object:
+def _min(pick: Pick, rows: Rows) -> object:
     return min(_known(rows), key=sort_key, default=None)  # type: ignore[arg-type]
 
 
-def _max(args: tuple[Scalar, ...], rows: Rows) -> object:
+def _max(pick: Pick, rows: Rows) -> object:
     return max(_known(rows), key=sort_key, default=None)  # type: ignore[arg-type]
 
 
-def _min_by(args: tuple[Scalar, ...], rows: Rows) -> object:
-    return _extreme(rows, min)
+def compare_cells(by: Sorting, a: object, b: object) -> int:
+    """-1, 0 or 1: which of two values comes first."""
+    if a is None or b is None:
+        return 0 if a is b else -1 if (a is None) == by.nulls_first else 1
+    x: Any = sort_key(a)
+    y: Any = sort_key(b)
+    found = int(x > y) - int(x < y)
+    return -found if by.descending else found
 
 
-def _max_by(args: tuple[Scalar, ...], rows: Rows) -> object:
-    return _extreme(rows, max)
+def _first(pick: Pick, rows: Rows) -> object:
+    """The first argument of the row that comes first; of several, the smallest one, NULL before others."""
+    order = (*pick.order, Sorting(pick.args[0]))
+
+    def compare(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
+        keys = zip(order, (*a[1:], a[0]), (*b[1:], b[0]), strict=True)
+        return next(filter(None, (compare_cells(by, x, y) for by, x, y in keys)), 0)
+
+    return min((values for values, _ in rows), key=cmp_to_key(compare))[0]
 
 
-def _extreme(rows: Rows, choose: Callable[..., Any]) -> object:
-    """The first argument where the second is smallest or largest; of several, the smallest one, NULL before others."""
-    keys = [sort_key(by) for (_, by), _ in rows if by is not None]
-    if not keys:
-        return None
-    best = choose(keys)
-    found = [value for (value, by), _ in rows if by is not None and sort_key(by) == best]
-    return None if None in found else min(found, key=sort_key)  # type: ignore[arg-type]
-
-
-def _count_distinct(args: tuple[Scalar, ...], rows: Rows) -> object:
+def _count_distinct(pick: Pick, rows: Rows) -> object:
     return len({tuple(sort_key(v) for v in values) for values, _ in rows if None not in values})
 
 
-def _sum_distinct(args: tuple[Scalar, ...], rows: Rows) -> object:
+def _sum_distinct(pick: Pick, rows: Rows) -> object:
     return sum((int(v) if isinstance(v, bool) else v for v in _distinct(rows)), Decimal(0))
 
 
-def _sum_distinct_double(args: tuple[Scalar, ...], rows: Rows) -> object:
+def _sum_distinct_double(pick: Pick, rows: Rows) -> object:
     found = _distinct(rows)
     return math.fsum(found) if all(map(math.isfinite, found)) else sum(found)
 
 
-def _collect_list(args: tuple[Scalar, ...], rows: Rows) -> object:
+def _collect_list(pick: Pick, rows: Rows) -> object:
     return tuple(sorted(_known(rows), key=sort_key))  # type: ignore[arg-type]
 
 
-def _collect_set(args: tuple[Scalar, ...], rows: Rows) -> object:
+def _collect_set(pick: Pick, rows: Rows) -> object:
     return tuple(sorted(_distinct(rows), key=sort_key))  # type: ignore[arg-type]
 
 
-def _percentile(args: tuple[Scalar, ...], rows: Rows) -> object:
+def _percentile(pick: Pick, rows: Rows) -> object:
     found = sorted(_known(rows), key=sort_key)  # type: ignore[arg-type]
-    share = args[1]
+    share = pick.args[1]
     assert isinstance(share, Literal)
     if not found:
         return None
@@ -185,8 +188,8 @@ def _percentile(args: tuple[Scalar, ...], rows: Rows) -> object:
     return found[low] * (high - at) + found[high] * (at - low)
 
 
-def _moment(sample: bool, root: bool) -> Callable[[tuple[Scalar, ...], Rows], object]:
-    def evaluate(args: tuple[Scalar, ...], rows: Rows) -> object:
+def _moment(sample: bool, root: bool) -> Callable[[Pick, Rows], object]:
+    def evaluate(pick: Pick, rows: Rows) -> object:
         found = _known(rows)
         n = len(found) - (1 if sample else 0)
         if not found or n == 0:
@@ -200,7 +203,7 @@ def _moment(sample: bool, root: bool) -> Callable[[tuple[Scalar, ...], Rows], ob
     return evaluate
 
 
-def _single(args: tuple[Scalar, ...], rows: Rows) -> object:
+def _single(pick: Pick, rows: Rows) -> object:
     if sum(n for _, n in rows) > 1:
         raise several_rows()
     return rows[0][0][0] if rows else None
@@ -209,8 +212,7 @@ def _single(args: tuple[Scalar, ...], rows: Rows) -> object:
 PICKS |= {
     "min": PickFunction(_ordered, _min),
     "max": PickFunction(_ordered, _max),
-    "min_by": PickFunction(_by, _min_by),
-    "max_by": PickFunction(_by, _max_by),
+    "first": PickFunction(_in_order, _first),
     "count_distinct": PickFunction(_count_type, _count_distinct, empty=0),
     "sum_distinct": PickFunction(_total_type, _sum_distinct, empty=Decimal(0)),
     "sum_distinct_double": PickFunction(_double_type, _sum_distinct_double, empty=0.0),
@@ -221,5 +223,5 @@ PICKS |= {
     "var_samp": PickFunction(_double_type, _moment(sample=True, root=False), weighed=True),
     "stddev_pop": PickFunction(_double_type, _moment(sample=False, root=True), weighed=True),
     "stddev_samp": PickFunction(_double_type, _moment(sample=True, root=True), weighed=True),
-    "single": PickFunction(lambda args: _one(args).type, _single, weighed=True),
+    "single": PickFunction(lambda pick: _one(pick).type, _single, weighed=True),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headwater.algebra.folds import Pick
 from headwater.algebra.nodes import Named, Node, Over, Present, Project, Sum, transform
 from headwater.algebra.scalars import Column, Scalar, substitute
 
@@ -30,11 +29,11 @@ def _merge(node: Node) -> Node:
             merged = _through(block.outputs, outer)
             return node if merged is None else replace(block, outputs=merged)
         case Sum(input=Project(input=source, columns=inner), keys=keys, terms=terms, picks=picks):
-            args = tuple(("", arg) for _, pick in picks for arg in pick.args)
+            args = tuple(("", arg) for _, pick in picks for arg in pick.scalars)
             merged = _through(inner, keys + terms + args)
             if merged is not None:
                 given = iter(scalar for _, scalar in merged[len(keys) + len(terms) :])
-                again = tuple((name, Pick(one.function, tuple(next(given) for _ in one.args))) for name, one in picks)
+                again = tuple((name, one.map(lambda _: next(given))) for name, one in picks)
                 return Sum(source, merged[: len(keys)], merged[len(keys) : len(keys) + len(terms)], again)
     return node
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from headwater.algebra.folds import Pick, WindowCall
 from headwater.algebra.nodes import Explode, Filter, Join, Named, Node, Over, Present, Project, Sum
 from headwater.algebra.scalars import Scalar
 
@@ -28,17 +27,12 @@ def map_scalars(node: Node, rewrite: Callable[[Scalar], Scalar]) -> Node:
         case Explode():
             after = replace(node, source=rewrite(node.source))
         case Sum():
-            picks = tuple((name, Pick(one.function, tuple(map(rewrite, one.args)))) for name, one in node.picks)
+            picks = tuple((name, one.map(rewrite)) for name, one in node.picks)
             after = replace(node, keys=named(node.keys), terms=named(node.terms), picks=picks)
         case Over():
-            calls = tuple((name, _map_call(one, rewrite)) for name, one in node.calls)
+            calls = tuple((name, one.map(rewrite)) for name, one in node.calls)
             outputs = named(node.outputs)
             after = Over(node.input, named(node.keys), calls, outputs, rewrite(node.having))
         case Present():
             after = replace(node, outputs=named(node.outputs), having=rewrite(node.having))
     return node if after == node else after
-
-
-def _map_call(call: WindowCall, rewrite: Callable[[Scalar], Scalar]) -> WindowCall:
-    order = tuple(replace(one, scalar=rewrite(one.scalar)) for one in call.order)
-    return WindowCall(call.function, tuple(map(rewrite, call.args)), order, call.frame)

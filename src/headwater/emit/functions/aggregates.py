@@ -7,7 +7,7 @@ from sqlglot import exp
 from headwater import types as t
 from headwater.algebra.functions.aggregates import SUM_OF_DOUBLES
 from headwater.algebra.functions.errors import overflow
-from headwater.algebra.scalars import Call
+from headwater.algebra.scalars import Call, Literal
 from headwater.emit.functions.build import (
     both,
     case,
@@ -91,3 +91,40 @@ def _is_positive_infinity(call: Call, x: exp.Expr) -> exp.Expr:
 @emits("is_negative_infinity")
 def _is_negative_infinity(call: Call, x: exp.Expr) -> exp.Expr:
     return exp.NullSafeEQ(this=wrap(x), expression=cast(text("-Infinity"), "DOUBLE"))
+
+
+@emits("unscaled")
+def _unscaled(call: Call, x: exp.Expr) -> exp.Expr:
+    kind = call.args[0].type
+    assert isinstance(kind, t.Decimal)
+    return cast(unscaled(x, kind), "BIGINT")
+
+
+@emits("square")
+def _square(call: Call, x: exp.Expr) -> exp.Expr:
+    return cast(infix(exp.Mul, cast(x, "HUGEINT"), x.copy()), "DECIMAL(38, 0)")
+
+
+@emits("variance_of")
+def _variance_of(
+    call: Call, n: exp.Expr, total: exp.Expr, squares: exp.Expr, sample: exp.Expr, scale: exp.Expr
+) -> exp.Expr:
+    """Exact where the products have fewer than 38 digits; the difference of two large ones must not be rounded."""
+    taken, shift = call.args[3], call.args[4]
+    assert isinstance(taken, Literal) and isinstance(shift, Literal) and isinstance(shift.value, int)
+    ones = 1 if taken.value else 0
+
+    def product(kind: str) -> exp.Expr:
+        weighed = infix(exp.Mul, cast(n.copy(), kind), cast(squares.copy(), kind))
+        return infix(exp.Sub, weighed, infix(exp.Mul, cast(total.copy(), kind), cast(total.copy(), kind)))
+
+    small = exp.LT(
+        this=infix(exp.Mul, cast(n.copy(), "DOUBLE"), cast(squares.copy(), "DOUBLE")),
+        expression=cast(text("1e37"), "DOUBLE"),
+    )
+    spread = case(small, cast(product("HUGEINT"), "DOUBLE"), product("DOUBLE"))
+    freedom = infix(exp.Sub, n.copy(), number(ones)) if ones else n.copy()
+    pairs = infix(exp.Mul, cast(n.copy(), "DOUBLE"), cast(freedom, "DOUBLE"))
+    unit = cast(text(f"1e{2 * shift.value}"), "DOUBLE")
+    few = exp.LTE(this=wrap(n.copy()), expression=number(ones))
+    return case(few, null(t.DOUBLE), infix(exp.Div, infix(exp.Div, spread, pairs), unit))
