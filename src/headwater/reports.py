@@ -126,9 +126,7 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
     own = {one.name: bool(one.present.sums.keys) for one in program.maps if one.present is not None}
     emitter = Emitter({**catalog.grouped, **own})
     steps = tuple(
-        _pretty(step_statement(one, program.map(one.target), emitter).fill.more)
-        for one in program.statements
-        if isinstance(one, Add | Touch)
+        _pretty(step_statement(one, emitter).more) for one in program.statements if isinstance(one, Add | Touch)
     )
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
     emitted = EmittedSQL(

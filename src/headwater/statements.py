@@ -163,7 +163,10 @@ def _create_view(db: Database, statement: s.CreateView) -> Result:
         if not _new_name(db, statement.name, statement.if_not_exists):
             return Result("CREATE VIEW", f"{statement.name.text} exists already")
         node = _lower(db, statement.query, statement, statement.columns)
-        program = compile_view(statement.name.text, node, strategy)
+        try:
+            program = compile_view(statement.name.text, node, strategy)
+        except HeadwaterError as error:
+            raise error.at(statement.name.span, statement.source) from None
         relation = Relation(
             statement.name.text,
             Kind.VIEW,

@@ -51,7 +51,7 @@ def array_sorted(m: Maker, depth: int) -> Expr:
     return _array(f"{m.rng.choice(['sort_array', 'array_sort', 'array_compact'])}({arg.sql})", arg)
 
 
-@construct("array", "array_distinct, reverse", 0.7, duckdb=False)
+@construct("array", "array_distinct, reverse", 1.2, duckdb=False)
 def array_changed(m: Maker, depth: int) -> Expr:
     arg = _held(m, depth)
     return _array(f"{m.rng.choice(['array_distinct', 'reverse'])}({arg.sql})", arg)

@@ -226,9 +226,8 @@ def first_or_last(m: Maker, rows: float) -> Expr | None:
     keys = [m.scalar(m.rng.choice(["int", "date", "string", "decimal"]), 0).sql for _ in range(m.rng.choice([1, 1, 2]))]
     order = ", ".join(f"{key} {m.rng.choice(_DIRECTIONS)}" for key in keys)
     name = m.rng.choice(["first", "last", "first_value", "last_value"])
-    ignoring = m.rng.choice(["", "", " IGNORE NULLS"])
-    within = f"{name}({value.sql}) WITHIN GROUP (ORDER BY {order})"
-    return replace(value, sql=m.rng.choice([f"{name}({value.sql} ORDER BY {order}){ignoring}", within]), name=None)
+    within = f"{name}({value.sql}{m.rng.choice(['', ', TRUE'])}) WITHIN GROUP (ORDER BY {order})"
+    return replace(value, sql=m.rng.choice([f"{name}({value.sql} ORDER BY {order})", within]), name=None)
 
 
 @construct("aggregate", "filtered", 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from sqlglot import exp, parse_one
+from sqlglot.errors import ParseError
 
 Edit = Callable[[exp.Expr], None]
 
@@ -14,7 +15,10 @@ _NO_VALUES = (exp.Identifier, exp.DataType, exp.Var, exp.Star, exp.Interval, exp
 
 def simpler_queries(query: str) -> Iterator[str]:
     """Queries one edit away, the boldest edits first. Many will not resolve."""
-    tree = parse_one(query, read="spark")
+    try:
+        tree = parse_one(query, read="spark")
+    except ParseError:  # sqlglot's own parser knows less than ours
+        return
     seen = {query, tree.sql("spark")}
     edits = [(at, edit) for at, node in enumerate(tree.walk()) for edit in _edits(node)]
     for bold in (True, False):

@@ -37,6 +37,7 @@ from headwater.algebra.nodes import (
 )
 from headwater.algebra.scalars import TRUE, Column, Scalar, conjuncts
 from headwater.emit.folds import pick_sql, window_sql
+from headwater.emit.functions.build import fn, recast
 from headwater.emit.layout import (
     EPOCH,
     MULTIPLICITY,
@@ -62,7 +63,7 @@ _COPY = "#copy"
 
 @dataclass
 class _Flat:
-    """A select-project-join under construction."""
+    """A select-project-join under construction; `select` uses it up."""
 
     sources: list[exp.Expr] = field(default_factory=list)
     where: list[exp.Expr] = field(default_factory=list)
@@ -70,7 +71,7 @@ class _Flat:
     counts: list[exp.Expr] = field(default_factory=list)
 
     def scalar(self, scalar: Scalar) -> exp.Expr:
-        return duckdb_scalar(scalar, lambda text: self.columns[text].copy())
+        return duckdb_scalar(scalar, lambda text: _again(self.columns[text]))
 
     def require(self, predicate: Scalar) -> None:
         """Keep only rows for which a predicate is TRUE.
@@ -97,20 +98,24 @@ class _Flat:
         """The product of what each source contributes."""
         if not self.counts:
             return bigint(number(1))
-        product = self.counts[0].copy()
+        product = _again(self.counts[0])
         for one in self.counts[1:]:
-            product = exp.Mul(this=product, expression=one.copy())
+            product = exp.Mul(this=product, expression=_again(one))
         return product
 
     def select(self, items: list[exp.Expr]) -> exp.Select:
         query = exp.Select(expressions=items)
         if self.sources:
-            query = query.from_(self.sources[0].copy(), copy=False)
-            for one in self.sources[1:]:
-                query = query.join(one.copy(), join_type="CROSS", copy=False)
-        for condition in self.where:
-            query = query.where(condition.copy(), copy=False)
+            query.set("from_", exp.From(this=self.sources[0]))
+            query.set("joins", [exp.Join(this=one, kind="CROSS") for one in self.sources[1:]])
+        if self.where:
+            query.set("where", exp.Where(this=exp.and_(*self.where, copy=False)))
         return query
+
+
+def _again(tree: exp.Expr) -> exp.Expr:
+    """A tree for another place; columns are printed alike wherever they stand."""
+    return tree if isinstance(tree, exp.Column) else tree.copy()
 
 
 class Emitter:
@@ -170,7 +175,7 @@ class Emitter:
         keys = [flat.scalar(key) for _, key in node.keys]
         # Without keys there is one entry even over nothing, where SUM alone would give NULL.
         count = bigint(total(flat.multiplicity))
-        payload = [count if keys else exp.func("COALESCE", count, number(0))]
+        payload = [count if keys else fn("COALESCE", count, number(0))]
         payload += [self._total(flat, term) for _, term in node.terms]
         query = flat.select([as_column(v, text) for v, text in zip([*keys, *payload], names, strict=True)])
         # By position, not by expression: a constant key would be read as a position.
@@ -195,9 +200,9 @@ class Emitter:
             return column(args[scalar], alias) if scalar in args else duckdb_scalar(scalar, lambda text: column(text))
 
         count = bigint(total(n.copy()))
-        payload: list[exp.Expr] = [count if keys else exp.func("COALESCE", count, number(0))]
+        payload: list[exp.Expr] = [count if keys else fn("COALESCE", count, number(0))]
         payload += [self._total_of(emit(term), term, n.copy()) for _, term in node.terms]
-        payload += [exp.cast(pick_sql(pick, emit), duckdb_type(pick.type), copy=False) for _, pick in node.picks]
+        payload += [recast(pick_sql(pick, emit), duckdb_type(pick.type)) for _, pick in node.picks]
         found = [column(key_column(i), alias) for i in range(len(keys))]
         query = flat.select([as_column(v, text) for v, text in zip([*found, *payload], names, strict=True)])
         positions = [number(i + 1) for i in range(len(keys))]
@@ -221,7 +226,7 @@ class Emitter:
 
     def _spread(self, rows: exp.Subquery, names: tuple[str, ...]) -> tuple[exp.Subquery, str]:
         """A row of multiplicity n as n rows."""
-        copies = exp.Explode(this=exp.func("RANGE", column(MULTIPLICITY)))
+        copies = exp.Explode(this=fn("RANGE", column(MULTIPLICITY)))
         query = exp.Select(expressions=[*(column(text) for text in names), as_column(copies, _COPY)])
         return self._subquery(query.from_(rows, copy=False))
 
@@ -264,15 +269,15 @@ class Emitter:
         match term.type:
             case t.Boolean():
                 if term == TRUE:
-                    return exp.func("COALESCE", bigint(total(n)), number(0), copy=False)
+                    return fn("COALESCE", bigint(total(n)), number(0))
                 counted = exp.Case(ifs=[exp.If(this=value, true=n)], default=number(0))
                 summed: exp.Expr = bigint(total(counted))
             case t.Double():
                 summed = total(exp.Mul(this=exp.paren(value, copy=False), expression=n))
             case _:
-                widened = exp.cast(value, duckdb_type(into), copy=False)
-                summed = exp.cast(total(exp.Mul(this=widened, expression=n)), duckdb_type(into), copy=False)
-        return exp.func("COALESCE", summed, exp.cast(number(0), duckdb_type(into)), copy=False)
+                widened = recast(value, duckdb_type(into))
+                summed = recast(total(exp.Mul(this=widened, expression=n)), duckdb_type(into))
+        return fn("COALESCE", summed, recast(number(0), duckdb_type(into)))
 
     def _present(self, node: Present) -> exp.Select:
         source, alias = self._subquery(self.groups(node.sums))
@@ -330,11 +335,11 @@ class Emitter:
         whole = flat.scalar(node.source)
         lists = [whole]
         if isinstance(node.source.type, t.Map):
-            lists = [exp.func("MAP_KEYS", whole.copy()), exp.func("MAP_VALUES", whole)]
+            lists = [fn("MAP_KEYS", whole.copy()), fn("MAP_VALUES", whole)]
         if node.numbered:
-            lists.insert(0, exp.func("RANGE", exp.cast(exp.func("LEN", lists[0].copy()), "BIGINT")))
+            lists.insert(0, fn("RANGE", recast(fn("LEN", lists[0].copy()), "BIGINT")))
         if node.outer:
-            some = exp.GT(this=exp.func("COALESCE", exp.func("LEN", lists[-1].copy()), number(0)), expression=number(0))
+            some = exp.GT(this=fn("COALESCE", fn("LEN", lists[-1].copy()), number(0)), expression=number(0))
             nothing = exp.Array(expressions=[exp.null()])
             lists = [exp.Case(ifs=[exp.If(this=some.copy(), true=one)], default=nothing.copy()) for one in lists]
         types = [f.type for f in node.schema[len(node.input.schema) :]]
@@ -343,7 +348,7 @@ class Emitter:
         source, alias = self._subquery(flat.select([*items, *made, as_column(flat.multiplicity, MULTIPLICITY)]))
         columns: dict[str, exp.Expr] = {text: column(text, alias) for text in node.input.column_names}
         for text, of in zip(node.names, types, strict=True):
-            columns[text] = exp.cast(column(text, alias), duckdb_type(of))
+            columns[text] = recast(column(text, alias), duckdb_type(of))
         return _Flat([source], [], columns, [column(MULTIPLICITY, alias)])
 
     def _nested(self, node: Node) -> _Flat:
@@ -402,7 +407,7 @@ class Emitter:
         rows = node.rows or (tuple(None for _ in node.fields),)
         count = as_column(bigint(number(1)), MULTIPLICITY)
         if not node.fields:
-            copies = exp.Table(this=exp.func("RANGE", number(len(node.rows))))
+            copies = exp.Table(this=fn("RANGE", number(len(node.rows))))
             return exp.Select(expressions=[count]).from_(copies, copy=False)
         tuples = [
             exp.Tuple(expressions=[duckdb_literal(v, f.type) for v, f in zip(row, node.fields, strict=True)])
@@ -410,7 +415,7 @@ class Emitter:
         ]
         names = [name(f"c{i}") for i in range(len(node.fields))]
         alias = exp.TableAlias(this=name("#values"), columns=names)
-        items = [as_column(exp.cast(column(f"c{i}"), duckdb_type(f.type)), f.name) for i, f in enumerate(node.fields)]
+        items = [as_column(recast(column(f"c{i}"), duckdb_type(f.type)), f.name) for i, f in enumerate(node.fields)]
         query = exp.Select(expressions=[*items, count])
         query = query.from_(exp.Values(expressions=tuples, alias=alias), copy=False)
         return query if node.rows else query.where(exp.false(), copy=False)

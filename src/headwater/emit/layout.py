@@ -20,6 +20,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from headwater import types as t
+from headwater.emit.functions.build import recast
 
 MULTIPLICITY = "#n"
 EPOCH = "#e"
@@ -65,7 +66,7 @@ def number(value: int) -> exp.Expr:
 
 
 def bigint(value: exp.Expr) -> exp.Expr:
-    return exp.cast(value, exp.DataType.Type.BIGINT, copy=False)
+    return recast(value, "BIGINT")
 
 
 def total(value: exp.Expr) -> exp.Sum:
@@ -93,8 +94,8 @@ class Fill(NamedTuple):
     more: str
 
 
-def fill(table: exp.Table, query: exp.Query) -> Fill:
-    target, rows = sql(table), sql(query)
+def fill(table: exp.Table, query: exp.Query | str) -> Fill:
+    target, rows = sql(table), query if isinstance(query, str) else sql(query)
     return Fill(f"CREATE OR REPLACE TEMPORARY TABLE {target} AS {rows}", f"INSERT INTO {target} {rows}")
 
 

@@ -11,6 +11,7 @@ from headwater.algebra.folds import Pick
 from headwater.algebra.nodes import Over, Present, Project, Sum
 from headwater.algebra.scalars import TRUE, Column, Scalar
 from headwater.emit.duckdb import Emitter
+from headwater.emit.functions.build import fn, recast
 from headwater.emit.layout import (
     EPOCH,
     MULTIPLICITY,
@@ -42,25 +43,14 @@ class MapSQL:
     """Statements that belong to one map.
 
     Attributes:
-        create: makes its store.
         settle: turns pending contributions into the map's change of this epoch.
         append: adds that change to the store; takes `$epoch`.
         settle_and_append: both in one, for when nothing else needs the change; takes `$epoch`.
     """
 
-    create: str
     settle: Fill
     append: str
     settle_and_append: str
-
-
-@dataclass(frozen=True)
-class Step:
-    """One `Add` as SQL: run when `on` changes, it fills the pending table of `target`."""
-
-    on: str
-    target: str
-    fill: Fill
 
 
 def key_columns(sums: Sum) -> Columns:
@@ -137,8 +127,8 @@ def _key_fields_of(one: Map) -> t.Schema:
     )
 
 
-def step_statement(statement: Add | Touch, target: Map, emitter: Emitter) -> Step:
-    """The SQL of one statement."""
+def step_statement(statement: Add | Touch, emitter: Emitter) -> Fill:
+    """The SQL of one statement: fills the pending table of its target."""
     term = statement.term
     if isinstance(statement, Touch):
         assert isinstance(term, Project)
@@ -149,11 +139,16 @@ def step_statement(statement: Add | Touch, target: Map, emitter: Emitter) -> Ste
         query = emitter.groups(term, names)
     else:
         query = emitter.rows(term)
-    return Step(statement.on, target.name, fill(pending_table(target.name), query))
+    return fill(pending_table(statement.target), query)
+
+
+def create_map(one: Map) -> str:
+    """CREATE TABLE for a map's store."""
+    return create_store(one.name, stored_columns(one))
 
 
 def map_statements(program: Program, one: Map, emitter: Emitter) -> MapSQL:
-    """Tables and statements of one map of a program."""
+    """The statements of one map of a program."""
     columns = stored_columns(one)
     if one.keys is not None and not program.recomputes(one.name):
         change: exp.Query = _settle_by_key(one, emitter)
@@ -163,12 +158,11 @@ def map_statements(program: Program, one: Map, emitter: Emitter) -> MapSQL:
         change = _recompute(one, emitter)
     else:
         change = _settle_rows(one, emitter)
-    stored = exp.Select(expressions=[exp.Star(), _epoch()]).from_(_aliased(change.copy(), "change"), copy=False)
+    text = sql(change)  # by far the longest part: printed once
     return MapSQL(
-        create_store(one.name, columns),
-        fill(delta_table(one.name), change),
+        fill(delta_table(one.name), text),
         append_statement(one.name, columns),
-        _insert(store_table(one.name), stored),
+        f"INSERT INTO {sql(store_table(one.name))} SELECT *, $epoch FROM ({text}) AS change",
     )
 
 
@@ -190,7 +184,7 @@ def rebuild_statements(one: Map, emitter: Emitter) -> tuple[Fill, Fill]:
     gone = exp.Neg(this=column(MULTIPLICITY))
     kept = len(sums.terms) + 1
     signed: list[exp.Expr] = [exp.Mul(this=column(text), expression=gone.copy()) for text in payload[:kept]]
-    signed += [exp.cast(exp.null(), duckdb_type(pick.type)) for _, pick in sums.picks]  # what is there stays there
+    signed += [recast(exp.null(), duckdb_type(pick.type)) for _, pick in sums.picks]  # what is there stays there
     minus = exp.Select(expressions=[*(column(text) for text in keys), *signed]).from_(stored, copy=False)
     return fill(pending, emitter.groups(sums, (*keys, *payload))), fill(pending, minus)
 
@@ -277,7 +271,7 @@ def _touched(map_name: str, sums: Sum, keys: list[str], payload: list[str]) -> e
         exp.Anonymous(this=picks[text].function, expressions=[column(text)]) if text in picks else total(column(text))
         for text in payload
     ]
-    casts = [exp.cast(one.copy(), duckdb_type(f.type)) for one, f in zip(totals, sums.payload, strict=True)]
+    casts = [recast(one.copy(), duckdb_type(f.type)) for one, f in zip(totals, sums.payload, strict=True)]
     query = exp.Select(
         expressions=[*(column(text) for text in keys), *(as_column(c, p) for c, p in zip(casts, payload, strict=True))]
     ).from_(pending_table(map_name), copy=False)
@@ -333,7 +327,7 @@ def _coming(present: Present, keys: list[str], payload: list[str]) -> exp.Select
     """The touched groups' new rows, hidden ones included: their payload must be kept."""
     picks = dict(zip(payload[len(present.sums.terms) + 1 :], (pick for _, pick in present.sums.picks), strict=True))
     summed = [
-        as_column(exp.cast(_merged(text, picks.get(text)), duckdb_type(f.type)), text)
+        as_column(recast(_merged(text, picks.get(text)), duckdb_type(f.type)), text)
         for text, f in zip(payload, present.sums.payload, strict=True)
     ]
     on = same_row(key_fields(present.sums), _TOUCHED, _OLD) if keys else exp.true()
@@ -347,7 +341,7 @@ def _coming(present: Present, keys: list[str], payload: list[str]) -> exp.Select
 def _merged(text: str, pick: Pick | None) -> exp.Expr:
     """A column of the payload from what comes and what was there."""
     if pick is None:
-        return exp.Add(this=column(text, _TOUCHED), expression=exp.func("COALESCE", column(text, _OLD), number(0)))
+        return exp.Add(this=column(text, _TOUCHED), expression=fn("COALESCE", column(text, _OLD), number(0)))
     function = "least" if pick.function == "min" else "greatest"
     return exp.Anonymous(this=function, expressions=[column(text, _TOUCHED), column(text, _OLD)])
 
@@ -365,7 +359,7 @@ def _shown(present: Present, carried: list[str], new: exp.Query, payload: list[s
         values = [emit(scalar, alias) for _, scalar in present.outputs]
     else:
         # Outputs of a group that HAVING hides are not computed: they may not even be defined for it.
-        condition = exp.func("COALESCE", emit(present.having, _NEW), exp.false())
+        condition = fn("COALESCE", emit(present.having, _NEW), exp.false())
         source = exp.Select(expressions=[*(column(text, _NEW) for text in carried), as_column(condition, SHOWN)])
         source = source.from_(_aliased(new, _NEW), copy=False)
         alias, shown = _SHOWN, column(SHOWN, _SHOWN)

@@ -6,9 +6,8 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import sql, store_table
-from headwater.emit.maintain import create_store, map_statements, row_columns
+from headwater.emit.maintain import create_map, create_store, row_columns
 from headwater.engine import faults
 from headwater.engine.engine import Engine, Epoch
 from headwater.engine.failures import NotPlanned, ViewFailed
@@ -57,9 +56,8 @@ def _create_view(engine: Engine, relation: Relation, net: bool) -> None:
         for stream in _newly_kept(engine.catalog, after):
             engine.connection.execute(_store_of(stream))
             after = after.with_changed(replace(stream, begins=engine.epoch))
-        emitter = Emitter(after.grouped)
         for one in relation.program.maps:
-            engine.connection.execute(map_statements(relation.program, one, emitter).create)
+            engine.connection.execute(create_map(one))
         workspace = Workspace(engine.connection)
         anew = {relation.name: plan_rebuild(relation, after)}
         engine.flow(engine.schedule_for(after, net), workspace, engine.epoch, anew, net)

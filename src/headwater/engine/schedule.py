@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
@@ -23,8 +24,17 @@ class Trigger:
     """A statement to run when a relation has changed."""
 
     view: str
-    target: str
-    fill: Fill
+    statement: Add | Touch
+    emitter: Emitter
+
+    @property
+    def target(self) -> str:
+        return self.statement.target
+
+    @cached_property
+    def fill(self) -> Fill:
+        """Its SQL. It is written when it is first needed: many relations never change while a program runs."""
+        return step_statement(self.statement, self.emitter)
 
 
 @dataclass(frozen=True)
@@ -112,9 +122,7 @@ def _emit(view: Relation, catalog: Catalog, emitted: Emitted, net: bool) -> Emit
         return found
     emitter = Emitter(catalog.grouped, net)
     triggers = tuple(
-        (add.on, Trigger(view.name, add.target, step_statement(add, program.map(add.target), emitter).fill))
-        for add in program.statements
-        if isinstance(add, Add | Touch)
+        (one.on, Trigger(view.name, one, emitter)) for one in program.statements if isinstance(one, Add | Touch)
     )
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
     emitted[view.name] = EmittedView(program, triggers, maps)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headwater.algebra.nodes import Node
+from headwater.algebra.nodes import Join, Node
+from headwater.errors import NotSupported
 from headwater.plan.program import Program
 from headwater.plan.strategies import first_order, recompute
 
@@ -15,6 +16,30 @@ STRATEGIES: dict[str, Callable[[str, Node], Program]] = {
 DEFAULT = first_order.NAME
 
 
+#: One block of a view may join so many relations: the price of a join's plan grows faster than its size.
+MOST_JOINED = 64
+
+
 def compile_view(view: str, query: Node, strategy: str = DEFAULT) -> Program:
-    """The program that maintains a view under a strategy."""
-    return STRATEGIES[strategy](view, query)
+    """The program that maintains a view under a strategy.
+
+    Raises:
+        NotSupported: HW215, a block is too large.
+    """
+    program = STRATEGIES[strategy](view, query)
+    most = max(_joined(one.definition) for one in program.maps)
+    if most > MOST_JOINED:
+        raise NotSupported(
+            "HW215",
+            f"view {view} joins {most} relations at once; {MOST_JOINED} is the most",
+            hint="make a view of some of them, and join with that",
+        )
+    return program
+
+
+def _joined(node: Node) -> int:
+    """How many relations are joined with each other in a tree."""
+    counts = [_joined(child) for child in node.children]
+    if isinstance(node, Join):
+        return sum(counts)
+    return max(counts, default=1)

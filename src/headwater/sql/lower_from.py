@@ -27,11 +27,19 @@ from headwater.sql.outer import Again, Outer
 from headwater.sql.place import Place, check_width
 from headwater.sql.scope import Relations, Scope, Visible, find_relation
 
+#: A query may read so many relations. What WITH defines is lowered at each use, so reads can double with each line.
+MOST_READS = 256
+
 
 class Aliases:
-    """Names for the relations of one tree, each given once however often queries repeat theirs."""
+    """Names for the relations of one tree, each given once however often queries repeat theirs.
+
+    Attributes:
+        reads: how many relations the tree reads.
+    """
 
     def __init__(self) -> None:
+        self.reads = 0
         self._taken: set[str] = set()
         self._internal = 0
 
@@ -333,6 +341,14 @@ def _table(node: exp.Table, env: Environment) -> tuple[Node, Scope]:
     else:
         info = find_relation(node, env.relations, [one.name for one in env.ctes.values()], place)
         shown, columns = _alias(node.args.get("alias"), env)
+        env.aliases.reads += 1
+        if env.aliases.reads > MOST_READS:
+            raise env.place.mistake(
+                "HW142",
+                f"the query reads more than {MOST_READS} relations",
+                node,
+                "what WITH defines counts each time it is read: make it a view",
+            )
         scan = Scan(info.name, env.aliases.take(shown or info.name), info.fields, since=info.since, grows=info.grows)
         names = _renamed(tuple(f.name for f in info.fields), columns, node, env)
         found = scan, Lowered(scan, names).visible(shown or node.name)

@@ -120,6 +120,12 @@ def cast(inner: exp.Expr, kind: exp.DataType | str) -> exp.Expr:
     return exp.Cast(this=inner, to=to)
 
 
+def recast(inner: exp.Expr, kind: exp.DataType | str) -> exp.Expr:
+    """CAST to a DuckDB type, unless it is one already."""
+    made = cast(inner, kind)
+    return inner if type(inner) is exp.Cast and inner.to == made.args["to"] else made
+
+
 def try_cast(inner: exp.Expr, kind: exp.DataType | str) -> exp.Expr:
     """TRY_CAST to a DuckDB type."""
     to = _parsed_type(kind).copy() if isinstance(kind, str) else kind
