@@ -1,6 +1,6 @@
-"""Every construct of SQL over a million rows: an epoch that touches one group, beside evaluating the view anew.
+"""Every construct of SQL over a million groups: an epoch that touches one, beside evaluating the view anew.
 
-Table `a` has a million rows in 250,000 groups; `b` has as many, and every second key of `a`. An epoch replaces one row
+Table `a` has four million rows in a million groups; `b` has as many, and every second key of `a`. An epoch replaces one row
 of `a` (and, where the view is about two tables, one of `b`) by another of the same group. `refresh` is Headwater's time
 to evaluate the view anew and compare it with what it holds; `recompute` is DuckDB's time for the view's query over
 plain tables of the same rows, into a temporary table.
@@ -20,8 +20,8 @@ from tests.equivalence.references import transpiled
 
 import headwater as hw
 
-ROWS = 1_000_000
-GROUPS = 250_000
+ROWS = 4_000_000
+GROUPS = 1_000_000
 EPOCHS = 7
 WARM_UP = 2
 RECOMPUTED = 3
@@ -147,9 +147,14 @@ def _measure(world: _World, construct: str, query: str) -> dict[str, object]:
         "epoch p50 ms": epoch * 1000,
         "refresh ms": refresh * 1000,
         "recompute ms": recompute * 1000,
-        "ratio": f"1/{recompute / epoch:.1f}" if recompute > epoch else f"{epoch / recompute:.1f}",
-        "goal": "met" if epoch <= GOAL * recompute else "missed",
+        "to refresh": _ratio(epoch, refresh),
+        "to recompute": _ratio(epoch, recompute),
+        "goal": "met" if epoch <= GOAL * refresh else "missed",
     }
+
+
+def _ratio(epoch: float, whole: float) -> str:
+    return f"1/{whole / epoch:.1f}" if whole > epoch else f"{epoch / whole:.1f}"
 
 
 def _seconds(work: Callable[[], object]) -> float:
