@@ -1,8 +1,8 @@
 """Every construct of SQL over a million groups: an epoch that touches one, beside evaluating the view anew.
 
-Table `a` has four million rows in a million groups; `b` has as many, and every second key of `a`. An epoch replaces one row
-of `a` (and, where the view is about two tables, one of `b`) by another of the same group. `refresh` is Headwater's time
-to evaluate the view anew and compare it with what it holds; `recompute` is DuckDB's time for the view's query over
+Table `a` has four million rows in a million groups; `b` has as many, and every second key of `a`. An epoch replaces a
+row of `a` (and, where the view is about two tables, one of `b`) by another of the same group. `refresh` is Headwater's
+time to evaluate the view anew and compare it with what it holds; `recompute` is DuckDB's time for the view's query over
 plain tables of the same rows, into a temporary table.
 """
 

@@ -16,7 +16,7 @@ from headwater.emit.duckdb import Emitter
 from headwater.emit.maintain import map_statements, step_statement
 from headwater.errors import NotSupported, UserError
 from headwater.plan.explain import EmittedSQL, Explanation, InputNote
-from headwater.plan.program import Add, Program, Touch
+from headwater.plan.program import Program
 from headwater.plan.wanted import everything, portable, wanted_of
 from headwater.results import Result, count_of
 from headwater.serve.query import count_rejects, count_rows, epochs
@@ -58,7 +58,7 @@ def show(db: Database, what: str, like: str | None) -> Result:
             {
                 "view": view.name,
                 "map": one.name,
-                "stored": "groups" if one.present else "rows",
+                "stored": "groups" if one.present else "partial sums" if one.sums else "rows",
                 "definition": str(one.definition),
             }
             for view in db.engine.catalog
@@ -125,13 +125,11 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
     catalog = db.engine.catalog
     own = {one.name: bool(one.present.sums.keys) for one in program.maps if one.present is not None}
     emitter = Emitter({**catalog.grouped, **own})
-    steps = tuple(
-        _pretty(step_statement(one, emitter).more) for one in program.statements if isinstance(one, Add | Touch)
-    )
+    steps = tuple(_pretty(step_statement(one, program.map(one.target), emitter).more) for one in program.steps)
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
     emitted = EmittedSQL(
         steps,
-        {name: _pretty(one.settle.more) for name, one in maps.items()},
+        {name: _pretty(one.settle.more) for name, one in maps.items() if one.settle is not None},
         {name: _pretty(one.append) for name, one in maps.items()},
     )
     inputs: list[InputNote] = []

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from headwater import types as t
-from headwater.algebra.nodes import Filter, Join, Node, Present, Project, Scan, Sum, Union, Version
+from headwater.algebra.nodes import Filter, Join, Negate, Node, Present, Project, Scan, Sum, Union, Version
 from headwater.algebra.read import TextError, read_node, read_scalar, read_type
 from headwater.algebra.scalars import TRUE, Cast, Column, Literal, Scalar, call
 from headwater.algebra.text import name_text, node_text, scalar_text
@@ -213,3 +213,18 @@ def test_random_scalars_read_back() -> None:
         assert repr(Project(wide, (("c", condition),))) == repr(
             Project(wide, (("c", read_scalar(scalar_text(condition), columns)),))
         )
+
+
+def test_what_stands_in_several_places_is_written_once() -> None:
+    node: Node = read_node("r as r", SCHEMAS)
+    for _ in range(40):
+        node = Union((node, Negate(node)))
+    text = node_text(node)
+    assert len(text.splitlines()) < 200
+    assert str(read_node(text, SCHEMAS)) == text
+    assert sum(1 for _ in node.walk()) == 81
+
+
+def test_what_is_seen_must_have_been_said() -> None:
+    with pytest.raises(TextError, match="comes before"):
+        read_node("negate(see(1))", SCHEMAS)

@@ -121,7 +121,7 @@ def _view(m: Maker, name: str, earlier: list[View]) -> tuple[View, Query]:
     if created == 0 and m.chance(0.2):
         m.note("view created in mid-run")
         created = m.rng.randint(1, EPOCHS - 3)
-    strategy = m.rng.choices([None, "first order", "recompute"], [7, 2, 2])[0]
+    strategy = m.rng.choices([None, "tree", "first order", "recompute"], [5, 4, 1, 2])[0]
     m.note(f"strategy {strategy or 'by default'}")
     safe = m.duckdb and all(CONSTRUCTS[mark].duckdb for mark in m.marks if mark in CONSTRUCTS)
     duckdb = safe and all(view.duckdb for view in below)

@@ -282,6 +282,6 @@ def _random_value(rng: random.Random, kind: t.Decimal) -> Decimal:
 def test_internal_functions_are_marked() -> None:
     internal = {name for name, function in REGISTRY.items() if function.internal}
     assert internal == {
-        *("sum_double", "avg_decimal", "avg_double", "unscaled", "square", "variance_of"),
+        *("sum_double", "avg_decimal", "avg_double", "unscaled", "square", "variance_of", "weigh", "carry"),
         *("is_finite", "is_nan", "is_positive_infinity", "is_negative_infinity"),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 
@@ -12,7 +13,6 @@ from headwater.emit.duckdb import Emitter
 from headwater.emit.maintain import map_statements, step_statement
 from headwater.errors import HeadwaterError
 from headwater.plan.compile import compile_view
-from headwater.plan.program import Add, Touch
 from headwater.sql.lower import lower_view
 from headwater.sql.parse import parse
 from headwater.sql.statements import CreateView
@@ -26,16 +26,17 @@ SUITES = {"tpch": tpch_rows.suite(), "dbtoaster": dbtoaster_rows.suite()}
 
 
 def emitted(db: hw.Database, query: str) -> int:
-    """How long all SQL of a view is."""
+    """How long a view's program is, and all its SQL."""
     [statement] = parse(f"CREATE VIEW v AS {query}")
     assert isinstance(statement, CreateView)
     node = lower_view(statement.query, db.relations_for_views(), statement.source)
     program = compile_view("v", node)
     grouped = {one.name: bool(one.present.sums.keys) for one in program.maps if one.present is not None}
     emitter = Emitter({**db.engine.catalog.grouped, **grouped})
-    texts = [step_statement(one, emitter).first for one in program.statements if isinstance(one, Add | Touch)]
-    texts += [map_statements(program, one, emitter).settle.first for one in program.maps]
-    return sum(map(len, texts))
+    texts = [step_statement(one, program.map(one.target), emitter).first for one in program.steps]
+    settled = [map_statements(program, one, emitter).settle for one in program.maps]
+    texts += [one.first for one in settled if one is not None]
+    return sum(map(len, texts)) + len(json.dumps(program.to_dict()))
 
 
 @pytest.fixture
@@ -69,6 +70,10 @@ def _outer_joins(n: int) -> str:
     return "SELECT t1.k FROM t1 " + " ".join(f"LEFT JOIN t{i} ON t{i}.k = t{i - 1}.w" for i in range(2, n + 1))
 
 
+def _full_joins(n: int) -> str:
+    return "SELECT t1.k FROM t1 " + " ".join(f"FULL JOIN t{i} ON t{i}.k = t{i - 1}.w" for i in range(2, n + 1))
+
+
 def _unions(n: int) -> str:
     return " UNION ALL ".join(f"SELECT k, sum(w) AS s FROM t{i} GROUP BY k" for i in range(1, n + 1))
 
@@ -85,7 +90,7 @@ def _existing(n: int) -> str:
     )
 
 
-@pytest.mark.parametrize("grow", [_joins, _outer_joins, _unions, _nested, _existing])
+@pytest.mark.parametrize("grow", [_joins, _outer_joins, _full_joins, _unions, _nested, _existing])
 def test_the_work_grows_with_the_query(db: hw.Database, grow: Callable[[int], str]) -> None:
     """A relation more means a statement more, and each statement is longer: the square of the query, and no more."""
     for i in range(1, 17):

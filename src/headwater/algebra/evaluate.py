@@ -115,7 +115,9 @@ def _totals(node: Sum, rows: Bag) -> dict[Row, Row]:
         totals = out.setdefault(key, list(zeros))
         if node.picks:
             picked.setdefault(key, []).append((env, n))
-        totals[0] += n
+        counted = evaluate_scalar(node.count, env)
+        assert isinstance(counted, int)
+        totals[0] += n * counted
         for i, (_, term) in enumerate(node.terms, 1):
             value = evaluate_scalar(term, env)
             if not isinstance(value, int | float | Decimal):

@@ -20,7 +20,7 @@ from functools import cached_property
 
 from headwater import types as t
 from headwater.algebra.folds import Pick, WindowCall
-from headwater.algebra.scalars import Column, Scalar
+from headwater.algebra.scalars import Call, Column, Literal, Scalar
 
 Named = tuple[str, Scalar]
 
@@ -78,10 +78,15 @@ class Node:
         return Column(name, self.column_types[name])
 
     def walk(self) -> Iterator[Node]:
-        """This node and everything below it, parents first."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        """This node and everything below it, parents first; a node that stands in several places once."""
+        seen: set[int] = set()
+        left: list[Node] = [self]
+        while left:
+            node = left.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                left.extend(reversed(node.children))
 
     @property
     def relations(self) -> frozenset[str]:
@@ -341,6 +346,7 @@ class Keep(Node):
 
 
 COUNT = "#count"
+ONE = Literal(1, t.BIGINT)
 
 
 @dataclass(frozen=True)
@@ -349,12 +355,17 @@ class Sum(Node):
 
     A term is never NULL. Its total is exact for exact terms: BOOLEAN counts the TRUEs in a BIGINT, integers and
     decimals add up in DECIMAL(38, scale), DOUBLE in DOUBLE. Picks are aggregates that do not add up.
+
+    Attributes:
+        count: what a row of the input counts for. Other than 1 where the input's rows are entries of maps, each of
+            which stands for many rows; terms are then `weigh` and `carry` of these.
     """
 
     input: Node
     keys: tuple[Named, ...]
     terms: tuple[Named, ...]
     picks: tuple[tuple[str, Pick], ...] = ()
+    count: Scalar = ONE
 
     def __post_init__(self) -> None:
         _rows(self.input)
@@ -363,11 +374,13 @@ class Sum(Node):
         for scalar in scalars(self):
             _resolves(scalar, self.input)
         for _, term in self.terms:
-            total_type(term.type)
+            total_of(term)
+        if self.count.type != t.BIGINT:
+            raise IllFormed(f"rows are counted in BIGINT, not {self.count.type}")
 
     @property
     def payload(self) -> t.Schema:
-        totals = tuple(t.Field(name, total_type(term.type), False) for name, term in self.terms)
+        totals = tuple(t.Field(name, total_of(term), False) for name, term in self.terms)
         picked = tuple(t.Field(name, pick.type) for name, pick in self.picks)
         return (t.Field(COUNT, t.BIGINT, False), *totals, *picked)
 
@@ -378,6 +391,13 @@ class Sum(Node):
     @property
     def children(self) -> tuple[Node, ...]:
         return (self.input,)
+
+
+def total_of(term: Scalar) -> t.Type:
+    """The type of a term's total; what is made of totals has a total's type already."""
+    if isinstance(term, Call) and term.function in ("carry", "weigh"):
+        return term.type
+    return total_type(term.type)
 
 
 def total_type(term: t.Type) -> t.Type:
@@ -473,8 +493,9 @@ def scalars(node: Node) -> tuple[Scalar, ...]:
             return (condition,)
         case Explode(source=source):
             return (source,)
-        case Sum(keys=keys, terms=terms, picks=picks):
-            return (*(scalar for _, scalar in (*keys, *terms)), *(arg for _, pick in picks for arg in pick.scalars))
+        case Sum(keys=keys, terms=terms, picks=picks, count=count):
+            named = (scalar for _, scalar in (*keys, *terms))
+            return (*named, *(arg for _, pick in picks for arg in pick.scalars), *(() if count == ONE else (count,)))
         case Over(keys=keys, calls=calls, outputs=outputs, having=having):
             called = (scalar for _, call in calls for scalar in call.scalars)
             return (*(scalar for _, scalar in keys), *called, *(scalar for _, scalar in outputs), having)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from headwater import types as t
 from headwater.algebra.folds import Frame, Pick, Sorting, WindowCall
 from headwater.algebra.nodes import (
+    ONE,
     Explode,
     Filter,
     Join,
@@ -46,7 +47,7 @@ class TextError(ValueError):
 def read_node(text: str, schemas: Mapping[str, t.Schema]) -> Node:
     """Parse a tree; `schemas` gives the columns of every relation it scans."""
     reader = _Reader(text, schemas)
-    node = reader.node()
+    node = reader.tree()
     reader.end()
     return node
 
@@ -103,6 +104,7 @@ class _Reader:
 
     def __init__(self, text: str, schemas: Mapping[str, t.Schema]) -> None:
         self._schemas = schemas
+        self._seen: dict[int, Node] = {}
         self._tokens: list[tuple[str, str]] = []
         self._at = 0
         position = 0
@@ -167,6 +169,15 @@ class _Reader:
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
+    def tree(self) -> Node:
+        """A node, with what it shares in front of it."""
+        while self._peek() == ("name", "let") and self._peek(1)[0] == "number":
+            self._next()
+            number = self._number()
+            self._expect(":=")
+            self._seen[number] = self.node()
+        return self.node()
+
     def node(self) -> Node:
         kind, word = self._peek()
         following = self._peek(1)[1]
@@ -189,6 +200,13 @@ class _Reader:
         self._next()
         if word == "values":
             return self._values()
+        if word == "see":
+            self._expect("(")
+            number = self._number()
+            self._expect(")")
+            if number not in self._seen:
+                raise TextError(f"see({number}) comes before it is said what that is")
+            return self._seen[number]
         # What stands in brackets names columns of the inputs, which come after it: skip, read them, come back.
         start = self._at
         if self._peek()[1] == "[":
@@ -220,7 +238,8 @@ class _Reader:
                 keys = self._named(columns)
                 self._expect(";")
                 terms = self._named(columns)
-                return Sum(only, keys, terms, self._picks(columns) if self._accept(";") else ())
+                picks = self._picks(columns) if self._accept(";") else ()
+                return Sum(only, keys, terms, picks, self.scalar(columns) if self._accept(";") else ONE)
             case "repeat", (only,):
                 return Repeat(only, self._name())
             case "keep", (only,):

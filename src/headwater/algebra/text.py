@@ -15,10 +15,12 @@ import datetime as dt
 import decimal
 import json
 import re
+from collections.abc import Mapping
 
 from headwater import types as t
 from headwater.algebra.folds import Pick, WindowCall
 from headwater.algebra.nodes import (
+    ONE,
     Explode,
     Filter,
     Join,
@@ -163,9 +165,10 @@ def _head(node: Node, lead: str) -> str:
         case Explode(source=source, names=names, outer=outer, numbered=numbered):
             words = "".join(word for word, there in (("outer ", outer), ("numbered ", numbered)) if there)
             return f"explode[{words}{', '.join(map(name_text, names))} := {scalar_text(source)}]"
-        case Sum(keys=keys, terms=terms, picks=picks):
-            picked = [_called(picks)] if picks else []
-            return "sum" + _brackets([_named(keys), _named(terms), *picked], lead)
+        case Sum(keys=keys, terms=terms, picks=picks, count=count):
+            counted = [] if count == ONE else [[scalar_text(count)]]
+            picked = [_called(picks)] if picks or counted else []
+            return "sum" + _brackets([_named(keys), _named(terms), *picked, *counted], lead)
         case Over(keys=keys, calls=calls, outputs=outputs, having=having):
             kept = [] if having == TRUE else [[scalar_text(having)]]
             return "over" + _brackets([_named(keys), _called(calls), _named(outputs), *kept], lead)
@@ -175,9 +178,37 @@ def _head(node: Node, lead: str) -> str:
     raise TypeError(f"no text for {type(node).__name__}")
 
 
-def node_text(node: Node, indent: int = 0) -> str:
-    """A tree, one node a line."""
+def node_text(node: Node) -> str:
+    """A tree, one node a line; what stands in several places is written once, in front: `let 1 := ...`, `see(1)`."""
+    shared = _shared(node)
+    numbers: dict[Node, int] = {}
+    lines: list[str] = []
+    for one in shared:
+        lines.append(f"let {len(numbers) + 1} :=\n{_node_lines(one, numbers, 1)}")
+        numbers[one] = len(numbers) + 1
+    return "\n".join([*lines, _node_lines(node, numbers, 0)])
+
+
+def _shared(node: Node) -> list[Node]:
+    """Nodes with inputs of their own that stand in several places, those below others first."""
+    places: dict[Node, int] = {}
+    order: list[Node] = []
+
+    def visit(one: Node) -> None:
+        places[one] = places.get(one, 0) + 1
+        if places[one] == 1:
+            for child in one.children:
+                visit(child)
+            order.append(one)
+
+    visit(node)
+    return [one for one in order if places[one] > 1 and one.children]
+
+
+def _node_lines(node: Node, numbers: Mapping[Node, int], indent: int) -> str:
     lead = "  " * indent
+    if node in numbers:
+        return f"{lead}see({numbers[node]})"
     match node:
         case Scan(relation=relation, alias=alias, version=version, since=since):
             which = "" if version is Version.STORED else f"{version.value} "
@@ -190,5 +221,5 @@ def node_text(node: Node, indent: int = 0) -> str:
                 "(" + ", ".join(literal_text(v, f.type) for v, f in zip(row, fields, strict=True)) + ")" for row in rows
             )
             return f"{lead}values[{columns}]({body})"
-    inner = ",\n".join(node_text(child, indent + 1) for child in node.children)
+    inner = ",\n".join(_node_lines(child, numbers, indent + 1) for child in node.children)
     return f"{lead}{_head(node, lead)}(\n{inner})"

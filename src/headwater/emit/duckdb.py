@@ -17,6 +17,7 @@ from headwater.algebra.functions import may_raise
 from headwater.algebra.functions.picks import PICKS
 from headwater.algebra.nodes import (
     COUNT,
+    ONE,
     Explode,
     Filter,
     Join,
@@ -33,7 +34,7 @@ from headwater.algebra.nodes import (
     Union,
     Values,
     Version,
-    total_type,
+    total_of,
 )
 from headwater.algebra.scalars import TRUE, Column, Scalar, conjuncts
 from headwater.emit.folds import pick_sql, window_sql
@@ -174,7 +175,10 @@ class Emitter:
         flat = self._flatten(node.input)
         keys = [flat.scalar(key) for _, key in node.keys]
         # Without keys there is one entry even over nothing, where SUM alone would give NULL.
-        count = bigint(total(flat.multiplicity))
+        n = flat.multiplicity
+        if node.count != ONE:
+            n = exp.Mul(this=exp.paren(flat.scalar(node.count), copy=False), expression=n)
+        count = bigint(total(n))
         payload = [count if keys else fn("COALESCE", count, number(0))]
         payload += [self._total(flat, term) for _, term in node.terms]
         query = flat.select([as_column(v, text) for v, text in zip([*keys, *payload], names, strict=True)])
@@ -265,7 +269,7 @@ class Emitter:
         return self._total_of(flat.scalar(term), term, flat.multiplicity)
 
     def _total_of(self, value: exp.Expr, term: Scalar, n: exp.Expr) -> exp.Expr:
-        into = total_type(term.type)
+        into = total_of(term)
         match term.type:
             case t.Boolean():
                 if term == TRUE:

@@ -90,13 +90,14 @@ def same_row(fields: t.Schema, a: str, b: str) -> exp.Expr:
 class Fill(NamedTuple):
     """A query that fills a temporary table: as the first to do so in an epoch, and after others."""
 
+    table: str
     first: str
     more: str
 
 
 def fill(table: exp.Table, query: exp.Query | str) -> Fill:
     target, rows = sql(table), query if isinstance(query, str) else sql(query)
-    return Fill(f"CREATE OR REPLACE TEMPORARY TABLE {target} AS {rows}", f"INSERT INTO {target} {rows}")
+    return Fill(target, f"CREATE OR REPLACE TEMPORARY TABLE {target} AS {rows}", f"INSERT INTO {target} {rows}")
 
 
 def sql(tree: exp.Expr, pretty: bool = False) -> str:

@@ -43,14 +43,14 @@ class MapSQL:
     """Statements that belong to one map.
 
     Attributes:
-        settle: turns pending contributions into the map's change of this epoch.
+        settle: turns pending contributions into the map's change of this epoch; None where they are that change.
         append: adds that change to the store; takes `$epoch`.
         settle_and_append: both in one, for when nothing else needs the change; takes `$epoch`.
     """
 
-    settle: Fill
+    settle: Fill | None
     append: str
-    settle_and_append: str
+    settle_and_append: str | None
 
 
 def key_columns(sums: Sum) -> Columns:
@@ -127,13 +127,15 @@ def _key_fields_of(one: Map) -> t.Schema:
     )
 
 
-def step_statement(statement: Add | Touch, emitter: Emitter) -> Fill:
-    """The SQL of one statement: fills the pending table of its target."""
+def step_statement(statement: Add | Touch, target: Map, emitter: Emitter) -> Fill:
+    """The SQL of one statement: what becomes pending for its target; more partial sums are their change as they are."""
     term = statement.term
     if isinstance(statement, Touch):
         assert isinstance(term, Project)
         named = tuple((key_column(i), key) for i, (_, key) in enumerate(term.columns))
         query: exp.Query = emitter.rows(replace(term, columns=named))
+    elif isinstance(term, Sum) and target.sums is not None:
+        return fill(delta_table(target.name), _partial_sums(term, emitter))
     elif isinstance(term, Sum):
         names = tuple(text for text, _ in key_columns(term) + payload_columns(term))
         query = emitter.groups(term, names)
@@ -154,6 +156,8 @@ def map_statements(program: Program, one: Map, emitter: Emitter) -> MapSQL:
         change: exp.Query = _settle_by_key(one, emitter)
     elif one.present is not None:
         change = _settle_groups(one.name, one.present)
+    elif one.sums is not None:
+        return MapSQL(None, append_statement(one.name, columns), None)
     elif program.recomputes(one.name):
         change = _recompute(one, emitter)
     else:
@@ -174,6 +178,12 @@ def rebuild_statements(one: Map, emitter: Emitter) -> tuple[Fill, Fill]:
         named = tuple((key_column(i), key) for i, (_, key) in enumerate(one.keys))
         there = exp.Select(expressions=[*(column(text) for text, _ in named), column(MULTIPLICITY)])
         return fill(pending, emitter.rows(Project(one.source, named))), fill(pending, there.from_(stored, copy=False))
+    if one.sums is not None:
+        negated = [exp.Neg(this=column(f.name)) for f in one.sums.payload]
+        keys_now = [column(text) for text, _ in one.sums.keys]
+        minus = exp.Select(expressions=[*keys_now, *negated, column(MULTIPLICITY)]).from_(stored, copy=False)
+        delta = delta_table(one.name)
+        return fill(delta, _partial_sums(one.sums, emitter)), fill(delta, minus)
     if one.present is None:
         names = [f.name for f in one.fields]
         minus = exp.Select(expressions=[*(column(text) for text in names), exp.Neg(this=column(MULTIPLICITY))])
@@ -196,6 +206,12 @@ def _insert(into: exp.Table, query: exp.Query) -> str:
 def _settle_rows(one: Map, emitter: Emitter) -> exp.Query:
     pending = exp.Select(expressions=[exp.Star()]).from_(pending_table(one.name), copy=False)
     return emitter.consolidated(pending, tuple(f.name for f in one.fields))
+
+
+def _partial_sums(sums: Sum, emitter: Emitter) -> exp.Select:
+    """The entries of a map as rows of its store."""
+    query = emitter.groups(sums)
+    return query.select(as_column(bigint(number(1)), MULTIPLICITY), copy=False)
 
 
 def _recompute(one: Map, emitter: Emitter) -> exp.Query:

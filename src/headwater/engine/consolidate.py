@@ -14,11 +14,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import duckdb
 from sqlglot import exp
 
+from headwater import types as t
+from headwater.emit.functions.build import duckdb_type, recast
 from headwater.emit.layout import EPOCH, MULTIPLICITY, as_column, bigint, column, name, number, sql, store_table, total
 from headwater.emit.maintain import stored_columns
 from headwater.engine import faults
@@ -96,8 +98,8 @@ class Consolidator:
         engine.appended[store] = 0
         urgent = store in engine.urgent
         engine.urgent.discard(store)
-        columns = store_columns(engine, store)
-        if columns is None:
+        shape = shape_of(engine, store)
+        if shape is None:
             trim(engine, store)
             return
         reader = engine.warehouse.reader()
@@ -107,29 +109,40 @@ class Consolidator:
                 f'SELECT count(*), count(*) FILTER (WHERE "{MULTIPLICITY}" < 0) FROM {table}'
             ).fetchone()
             rows, negative = found or (0, 0)
-            self._sizes[store] = rows
-            if negative and (urgent or 2 * negative >= DEAD_SHARE * rows):
-                self._sizes[store] = consolidate(engine, reader, store, columns)
+            before, self._sizes[store] = self._sizes.get(store, 0), rows
+            dead = negative and (urgent or 2 * negative >= DEAD_SHARE * rows)
+            if dead or (shape.totals and rows > (1 + LOOK_SHARE) * before):
+                self._sizes[store] = consolidate(engine, reader, store, shape)
         finally:
             reader.close()
 
 
-def store_columns(engine: Engine, store: str) -> list[str] | None:
-    """Columns of a store that may be rewritten; None for streams, whose rows keep the epoch they came in.
+@dataclass(frozen=True)
+class Shape:
+    """The columns of a store: by these its rows are told apart, and those are added up."""
+
+    columns: tuple[str, ...]
+    totals: tuple[t.Field, ...] = ()
+
+
+def shape_of(engine: Engine, store: str) -> Shape | None:
+    """The shape of a store that may be rewritten; None for streams, whose rows keep the epoch they came in.
 
     Nothing in a stream is ever retracted, so there is nothing to gain from rewriting it: it is trimmed instead.
     """
     for relation in engine.catalog:
         if relation.program is not None:
             for one in relation.program.maps:
+                if one.name == store and one.sums is not None:
+                    return Shape(tuple(text for text, _ in one.sums.keys), one.sums.payload)
                 if one.name == store:
-                    return [text for text, _ in stored_columns(one)]
+                    return Shape(tuple(text for text, _ in stored_columns(one)))
         elif relation.name == store:
-            return None if relation.kind is Kind.STREAM else [f.name for f in relation.fields]
+            return None if relation.kind is Kind.STREAM else Shape(tuple(f.name for f in relation.fields))
     return None
 
 
-def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, columns: list[str]) -> int:
+def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, shape: Shape) -> int:
     """Rewrite one store; returns its rows."""
     old, new = sql(store_table(store)), sql(store_table(store + SUFFIX))
     drops = engine.drops
@@ -137,7 +150,7 @@ def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, c
     reader.execute("BEGIN")
     found = reader.execute("SELECT coalesce(max(number), 0) FROM hw.epochs").fetchone()
     epoch = found[0] if found else 0
-    reader.execute(f"CREATE TABLE {new} AS {sql(_living(store, columns))}")
+    reader.execute(f"CREATE TABLE {new} AS {sql(_living(store, shape))}")
     reader.execute("COMMIT")
     faults.reach("consolidation copied")
     with engine.lock:
@@ -171,16 +184,17 @@ def trim(engine: Engine, stream: str) -> None:
         engine.adopt(after)
 
 
-def _living(store: str, columns: list[str]) -> exp.Select:
+def _living(store: str, shape: Shape) -> exp.Select:
     count = total(column(MULTIPLICITY))
-    items = [
-        *(column(text) for text in columns),
-        as_column(bigint(count), MULTIPLICITY),
-        as_column(exp.Max(this=column(EPOCH)), EPOCH),
-    ]
+    totals = [total(column(f.name)) for f in shape.totals]
+    items: list[exp.Expr] = [column(text) for text in shape.columns]
+    items += [as_column(recast(one, duckdb_type(f.type)), f.name) for one, f in zip(totals, shape.totals, strict=True)]
+    kept = [exp.NEQ(this=one.copy(), expression=number(0)) for one in totals or [count]]
+    items += [as_column(bigint(number(1) if totals else count), MULTIPLICITY)]
+    items += [as_column(exp.Max(this=column(EPOCH)), EPOCH)]
     query = exp.Select(expressions=items).from_(store_table(store), copy=False)
-    query = query.group_by(*(column(text) for text in columns), copy=False) if columns else query
-    return query.having(exp.NEQ(this=count.copy(), expression=number(0)), copy=False)
+    query = query.group_by(*(column(text) for text in shape.columns), copy=False) if shape.columns else query
+    return query.having(exp.or_(*kept), copy=False)
 
 
 def remove_leftovers(connection: duckdb.DuckDBPyConnection) -> None:

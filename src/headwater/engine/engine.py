@@ -340,30 +340,30 @@ class Engine:
             anew |= one.statements(net)
         changed: set[str] = set()
         for stage in schedule.stages:
+            for statement in anew.get(stage.name, ()):
+                self._fill_for_view(stage.view, workspace, statement)
             if stage.settle is not None:
-                for statement in anew.get(stage.name, ()):
-                    self._fill_for_view(stage.view, workspace, pending_of(stage.name), statement)
                 due = bool(stage.inputs & changed) if stage.recompute else workspace.rows(pending_of(stage.name)) > 0
                 if not due and stage.view not in rebuilds:
                     continue
                 if stage.settle_and_append is not None and not self.observers:
                     self._append(stage.name, stage.settle_and_append, epoch, stage.view)
                     continue
-                self._fill_for_view(stage.view, workspace, delta_of(stage.name), stage.settle)
+                self._fill_for_view(stage.view, workspace, stage.settle)
             if not workspace.rows(delta_of(stage.name)):
                 continue
             changed.add(stage.name)
             for trigger in stage.triggers:
                 if trigger.view not in rebuilds:  # a rebuilt map reads what is stored, with this change
-                    self._fill_for_view(trigger.view, workspace, pending_of(trigger.target), trigger.fill)
+                    self._fill_for_view(trigger.view, workspace, trigger.fill)
             if stage.append is not None:
                 self._append(stage.name, stage.append, epoch, None)
             faults.reach("relation stepped")
         return changed
 
-    def _fill_for_view(self, view: str | None, workspace: Workspace, table: str, statement: Fill) -> int:
+    def _fill_for_view(self, view: str | None, workspace: Workspace, statement: Fill) -> int:
         with self._blaming(view):
-            return workspace.fill(table, statement)
+            return workspace.fill(statement)
 
     def _append(self, store: str, statement: str, epoch: int, view: str | None) -> None:
         with self._blaming(view):

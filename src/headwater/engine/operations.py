@@ -264,13 +264,13 @@ class Resolver:
         )
 
     def _run(self, relation: Relation, statement: Fill) -> None:
-        added = self._workspace.fill(delta_of(relation.name), statement)
+        added = self._workspace.fill(statement)
         self.counts[relation.name] = self.counts.get(relation.name, 0) + added
 
     def _run_query(self, relation: Relation, statement: Fill) -> None:
         """As `_run`, for statements that yield a row with its multiplicity, however often it is there."""
         before = self._copies(relation) if self._changed(relation) else 0
-        self._workspace.fill(delta_of(relation.name), statement)
+        self._workspace.fill(statement)
         self.counts[relation.name] = self.counts.get(relation.name, 0) + self._copies(relation) - before
 
     def _copies(self, relation: Relation) -> int:

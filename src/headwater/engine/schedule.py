@@ -15,7 +15,7 @@ from functools import cached_property
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
 from headwater.emit.maintain import MapSQL, append_statement, map_statements, row_columns, step_statement
-from headwater.plan.program import Add, Program, Touch
+from headwater.plan.program import Add, Map, Program, Touch
 from headwater.store.catalog import Catalog, Kind, Relation
 
 
@@ -25,16 +25,13 @@ class Trigger:
 
     view: str
     statement: Add | Touch
+    target: Map
     emitter: Emitter
-
-    @property
-    def target(self) -> str:
-        return self.statement.target
 
     @cached_property
     def fill(self) -> Fill:
         """Its SQL. It is written when it is first needed: many relations never change while a program runs."""
-        return step_statement(self.statement, self.emitter)
+        return step_statement(self.statement, self.target, self.emitter)
 
 
 @dataclass(frozen=True)
@@ -121,9 +118,7 @@ def _emit(view: Relation, catalog: Catalog, emitted: Emitted, net: bool) -> Emit
     if found is not None and found.program is program:
         return found
     emitter = Emitter(catalog.grouped, net)
-    triggers = tuple(
-        (one.on, Trigger(view.name, one, emitter)) for one in program.statements if isinstance(one, Add | Touch)
-    )
+    triggers = tuple((one.on, Trigger(view.name, one, program.map(one.target), emitter)) for one in program.steps)
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
     emitted[view.name] = EmittedView(program, triggers, maps)
     return emitted[view.name]

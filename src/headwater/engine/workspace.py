@@ -32,8 +32,9 @@ class Workspace:
         self._connection = connection
         self._rows: dict[str, int] = {}
 
-    def fill(self, table: str, statement: Fill) -> int:
-        """Add a query's rows to a table; returns how many."""
+    def fill(self, statement: Fill) -> int:
+        """Add a query's rows to its table; returns how many."""
+        table = statement.table
         text = statement.more if table in self._rows else statement.first
         found = self._connection.execute(text).fetchone()
         added = int(found[0]) if found else 0

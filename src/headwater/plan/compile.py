@@ -7,11 +7,12 @@ from collections.abc import Callable
 from headwater.algebra.nodes import Join, Node
 from headwater.errors import NotSupported
 from headwater.plan.program import Program
-from headwater.plan.strategies import first_order, recompute
+from headwater.plan.strategies import first_order, recompute, tree
 
 STRATEGIES: dict[str, Callable[[str, Node], Program]] = {
     first_order.NAME: first_order.first_order,
     recompute.NAME: recompute.recompute,
+    tree.NAME: tree.tree,
 }
 DEFAULT = first_order.NAME
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headwater.algebra.nodes import Sum
 from headwater.plan.program import Add, Map, Program, Touch
 
 
@@ -82,7 +81,9 @@ class Explanation:
             if one.keys is not None and heading == "settle":
                 by = ", ".join(name for name, _ in one.keys)
                 heading = f"evaluate touched keys ({by}) of" if by else "evaluate"
-            lines += ["", f"{heading} {one.name}", *_indent(self.sql.settle[one.name], 6)]
+            if one.sums is not None:
+                heading = "add to"
+            lines += ["", f"{heading} {one.name}", *_indent(self.sql.settle.get(one.name, ""), 6)]
             lines += _indent(self.sql.append[one.name], 6)
         if self.notes:
             lines += ["", "notes", *(f"  {note}" for note in self.notes)]
@@ -109,7 +110,8 @@ def _kind(one: Map, program: Program) -> str:
 
 def _block_facts(one: Map, program: Program) -> dict[str, object]:
     """How a map is kept, by which key, and what touches it."""
-    keys = one.present.sums.keys if one.present is not None else one.keys
+    sums = one.sums or (one.present.sums if one.present is not None else None)
+    keys = sums.keys if sums is not None else one.keys
     return {
         "map": one.name,
         "kept": _kind(one, program),
@@ -147,9 +149,9 @@ def _block_lines(one: Map, program: Program) -> list[str]:
 
 def _signature(one: Map) -> str:
     """`name[keys] -> payload` for a map stored by group, `name(columns)` for rows."""
-    if one.present is None:
+    sums = one.sums or (one.present.sums if one.present is not None else None)
+    if sums is None:
         return f"{one.name}({', '.join(str(f) for f in one.fields)}) := rows of"
-    sums: Sum = one.present.sums
     keys = ", ".join(f"{name} {key.type}" for name, key in sums.keys)
     payload = ", ".join(f"{f.name} {f.type}" for f in sums.payload)
     return f"{one.name}[{keys}] -> ({payload}) :="
@@ -157,11 +159,11 @@ def _signature(one: Map) -> str:
 
 def _map_facts(one: Map) -> dict[str, object]:
     facts: dict[str, object] = {"name": one.name, "definition": str(one.definition)}
-    if one.present is None:
+    sums = one.sums or (one.present.sums if one.present is not None else None)
+    if sums is None:
         return facts | {"stored": "rows", "columns": [[f.name, str(f.type)] for f in one.fields]}
-    sums = one.present.sums
     return facts | {
-        "stored": "groups",
+        "stored": "partial sums" if one.sums else "groups",
         "keys": [[name, str(key.type)] for name, key in sums.keys],
         "payload": [[f.name, str(f.type)] for f in sums.payload],
         "columns": [[f.name, str(f.type)] for f in one.fields],

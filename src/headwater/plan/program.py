@@ -10,7 +10,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from headwater import types as t
-from headwater.algebra.nodes import Keep, Named, Node, Over, Present, Repeat, Scan, Union, Version, only_grows, scalars
+from headwater.algebra.nodes import (
+    Keep,
+    Named,
+    Node,
+    Over,
+    Present,
+    Repeat,
+    Scan,
+    Sum,
+    Union,
+    Version,
+    only_grows,
+    scalars,
+)
 from headwater.algebra.read import read_node
 
 
@@ -18,8 +31,9 @@ from headwater.algebra.read import read_node
 class Map:
     """A stored relation that the program maintains: the view itself, or a part of it.
 
-    A definition that is a `Present` is stored by group: keys and payload beside the rows they come out as. Any other
-    definition is stored as rows with their multiplicity.
+    A definition that is a `Present` is stored by group: keys and payload beside the rows they come out as. One that is
+    a `Sum` is stored as partial sums, several to a key: whoever reads it adds them up anyway. Any other definition is
+    stored as rows with their multiplicity.
     """
 
     name: str
@@ -28,6 +42,11 @@ class Map:
     @property
     def present(self) -> Present | None:
         return self.definition if isinstance(self.definition, Present) else None
+
+    @property
+    def sums(self) -> Sum | None:
+        """The definition of a map of partial sums."""
+        return self.definition if isinstance(self.definition, Sum) else None
 
     @property
     def merges(self) -> bool:
@@ -107,6 +126,11 @@ class Program:
         """Relations outside the program that it reads."""
         own = {one.name for one in self.maps}
         return tuple(sorted({name for one in self.maps for name in one.definition.relations} - own))
+
+    @property
+    def steps(self) -> tuple[Add | Touch, ...]:
+        """The statements that follow from a relation's change."""
+        return tuple(one for one in self.statements if isinstance(one, Add | Touch))
 
     def recomputes(self, target: str) -> bool:
         return any(isinstance(s, Recompute) and s.target == target for s in self.statements)

@@ -248,7 +248,7 @@ def _is_supported(option: Option) -> bool:
         case "REFRESH":
             return option.value == "EVERY EPOCH"
         case "STRATEGY":
-            return option.value in ("first order", "recompute")
+            return option.value in ("tree", "first order", "recompute")
     return False
 
 
@@ -278,5 +278,5 @@ _INSTEAD = {
     "REFRESH": "leave it out: every view is fresh after every epoch",
     "STREAMED": "write CREATE VIEW",
     "COMPLETE": "write CREATE VIEW",
-    "STRATEGY": "leave it out, or write 'first order' or 'recompute'",
+    "STRATEGY": "leave it out, or write 'tree', 'first order' or 'recompute'",
 }

@@ -149,6 +149,13 @@ CASES += [
     case("sum_double", *FIVE, rows=[(1.5, 2, 0, 0, 0), (0.0, 0, 0, 0, 0), (1.5, 3, 1, 0, 0), (1.5, 3, 0, 1, 1)]),
     case("sum_double", *FIVE, rows=[(1.5, 3, 0, 1, 0), (1.5, 3, 0, 0, 2), (None, 1, 0, 0, 0)]),
     case("avg_double", t.DOUBLE, t.BIGINT, rows=[(3.0, 2), (3.0, 0), (NAN, 2), (None, 1), (1.0, 3)]),
+    case("weigh", t.BOOLEAN, t.BIGINT, rows=[(True, 3), (False, 3), (True, -2)]),
+    case("weigh", t.INT, t.BIGINT, rows=[(7, 3), (-(2**31), -2), (None, 1)]),
+    case("weigh", t.Decimal(8, 2), t.BIGINT, rows=[(D("1.25"), 3), (D("-999999.99"), 10**9), (None, 1)]),
+    case("weigh", t.DOUBLE, t.BIGINT, rows=[(1.5, 3), (-0.25, -4), (None, 1)]),
+    case("carry", t.BIGINT, t.BIGINT, rows=[(7, 3), (0, 5), (-4, 2)]),
+    case("carry", D38_2, t.BIGINT, rows=[(D("1.25"), 3), (D("9" * 30 + ".99"), -2)]),
+    case("carry", t.DOUBLE, t.BIGINT, rows=[(1.5, 3)]),
     case("unscaled", t.Decimal(6, 2), rows=[D("12.34"), D("-0.01"), D("9999.99"), None]),
     case("square", t.BIGINT, rows=[0, -3, 10**12 - 1, None]),
     *(

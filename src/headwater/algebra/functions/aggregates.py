@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from collections.abc import Callable
+from decimal import Context, Decimal
+from typing import Any
 
 from headwater import types as t
 from headwater.algebra.functions.arithmetic import divide_decimal
 from headwater.algebra.functions.errors import overflow
-from headwater.algebra.functions.registry import Signature, define
+from headwater.algebra.functions.registry import Resolver, Signature, define
 from headwater.algebra.functions.signatures import count_args, takes
 from headwater.algebra.scalars import Call, Scalar
 
@@ -116,3 +118,37 @@ def variance_of(call: Call, n: int, total: Decimal, squares: Decimal, sample: bo
         return None
     spread = n * int(squares) - int(total) ** 2
     return spread / (n * (n - 1 if sample else n)) / 100**scale
+
+
+_EXACT = Context(prec=100)
+
+
+def _weighed(of: Callable[[t.Type], t.Type]) -> Resolver:
+    def resolve(args: tuple[Scalar, ...]) -> Signature:
+        count_args(args, 2)
+        value, n = (arg.type for arg in args)
+        if n != t.BIGINT:
+            raise ValueError("takes a number and a BIGINT count")
+        return Signature((value, n), of(value))
+
+    return resolve
+
+
+def _total_type(kind: t.Type) -> t.Type:
+    from headwater.algebra.nodes import total_type
+
+    return total_type(kind)
+
+
+@define("weigh", _weighed(_total_type), internal=True)
+def weigh(call: Call, term: Any, n: int) -> object:
+    """A term's part in a total, if it is there n times."""
+    if isinstance(call.type, t.Decimal):
+        return _EXACT.multiply(Decimal(term), Decimal(n))
+    return int(term) * n if isinstance(term, bool) else term * n
+
+
+@define("carry", _weighed(lambda kind: kind), internal=True)
+def carry(call: Call, total: Any, n: int) -> object:
+    """A total, if all that it is made of is there n times."""
+    return _EXACT.multiply(total, Decimal(n)) if isinstance(total, Decimal) else total * n

@@ -28,7 +28,9 @@ def map_scalars(node: Node, rewrite: Callable[[Scalar], Scalar]) -> Node:
             after = replace(node, source=rewrite(node.source))
         case Sum():
             picks = tuple((name, one.map(rewrite)) for name, one in node.picks)
-            after = replace(node, keys=named(node.keys), terms=named(node.terms), picks=picks)
+            after = replace(
+                node, keys=named(node.keys), terms=named(node.terms), picks=picks, count=rewrite(node.count)
+            )
         case Over():
             calls = tuple((name, one.map(rewrite)) for name, one in node.calls)
             outputs = named(node.outputs)

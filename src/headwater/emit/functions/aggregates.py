@@ -12,6 +12,7 @@ from headwater.emit.functions.build import (
     both,
     case,
     cast,
+    duckdb_type,
     either,
     emits,
     failure,
@@ -128,3 +129,15 @@ def _variance_of(
     unit = cast(text(f"1e{2 * shift.value}"), "DOUBLE")
     few = exp.LTE(this=wrap(n.copy()), expression=number(ones))
     return case(few, null(t.DOUBLE), infix(exp.Div, infix(exp.Div, spread, pairs), unit))
+
+
+@emits("weigh")
+def _weigh(call: Call, term: exp.Expr, n: exp.Expr) -> exp.Expr:
+    if call.args[0].type == t.BOOLEAN:
+        return exp.Case(ifs=[exp.If(this=term, true=n)], default=number(0))
+    return infix(exp.Mul, cast(term, duckdb_type(call.type)), n)
+
+
+@emits("carry")
+def _carry(call: Call, total: exp.Expr, n: exp.Expr) -> exp.Expr:
+    return cast(infix(exp.Mul, total, n), duckdb_type(call.type))

@@ -19,11 +19,12 @@ NAME = "first order"
 def first_order(view: str, query: Node) -> Program:
     """Compile a view's query."""
     maps = cut(view, query)
-    statements = [statement for one in maps for statement in _statements(one)]
+    statements = [statement for one in maps for statement in statements_of(one)]
     return Program(view, NAME, query, maps, tuple(statements))
 
 
-def _statements(one: Map) -> list[Statement]:
+def statements_of(one: Map) -> list[Statement]:
+    """What follows for a map from a change of each relation that it reads."""
     keys = one.keys
     if keys is not None:
         return [
