@@ -10,7 +10,6 @@ from sqlglot import exp
 from headwater.algebra.compose import (
     anti_join,
     columns_of,
-    distinct,
     full_join,
     left_join,
     looked_up,
@@ -18,56 +17,18 @@ from headwater.algebra.compose import (
     semi_join,
     shared,
 )
-from headwater.algebra.nodes import Filter, Join, Node, Project, Scan, transform
+from headwater.algebra.nodes import Filter, Join, Node, Project, Scan
 from headwater.algebra.scalars import TRUE, Column, Scalar, call, conjunction, substitute
+from headwater.sql.aliases import Aliases
 from headwater.sql.bind import Binder, column
 from headwater.sql.exploding import Exploding, is_exploding
 from headwater.sql.names import fold
-from headwater.sql.outer import Again, Outer
+from headwater.sql.outer import Outer
 from headwater.sql.place import Place, check_width
 from headwater.sql.scope import Relations, Scope, Visible, find_relation
 
 #: A query may read so many relations. What WITH defines is lowered at each use, so reads can double with each line.
 MOST_READS = 256
-
-
-class Aliases:
-    """Names for the relations of one tree, each given once however often queries repeat theirs.
-
-    Attributes:
-        reads: how many relations the tree reads.
-    """
-
-    def __init__(self) -> None:
-        self.reads = 0
-        self._taken: set[str] = set()
-        self._internal = 0
-
-    def internal(self) -> str:
-        """A name that no query can have written."""
-        self._internal += 1
-        return f"#{self._internal}"
-
-    @property
-    def state(self) -> frozenset[str]:
-        """The names that are taken, to go back to."""
-        return frozenset(self._taken)
-
-    @state.setter
-    def state(self, taken: frozenset[str]) -> None:
-        self._taken = set(taken)
-
-    def take(self, wanted: str) -> str:
-        """The wanted name, with a number behind it if it is taken.
-
-        Columns are named `alias.column`, so an alias has no dot; `#` marks names that the planner adds.
-        """
-        wanted = wanted.replace(".", "_").replace("#", "_")
-        name, number = wanted, 2
-        while fold(name) in self._taken:
-            name, number = f"{wanted}_{number}", number + 1
-        self._taken.add(fold(name))
-        return name
 
 
 @dataclass(frozen=True)
@@ -224,57 +185,40 @@ def _lateral(left: Node, names: Scope, join: exp.Join, env: Environment) -> tupl
     place.only(join, ("this", "on", "side", "kind"), "HW202")
     if lateral.args.get("view") or not isinstance(lateral.this, exp.Subquery):
         raise place.unsupported("HW207", "LATERAL with a function is not supported yet", lateral)
-
-    def lookup(node: exp.Column) -> Column | None:
-        return column(names, node, place) if names.find(node) else None
-
     shown, columns = _alias(lateral.args.get("alias"), env)
-    outer = Outer(lookup, env.aliases.internal())
-    while True:
-        before = env.aliases.state
-        outer.equated = True
-        try:
-            prefix = f"{env.aliases.take(shown or 'q')}."
-            lowered = env.query(lateral.this.this, replace(env, outer=outer), prefix, columns)
-            break
-        except Again as again:
-            if again.outer is not outer:
-                raise
-            env.aliases.state = before
+    outer = Outer(lambda node: column(names, node, place) if names.find(node) else None, env.aliases.internal())
+
+    def lower() -> Lowered:
+        prefix = f"{env.aliases.take(shown or 'q')}."
+        return env.query(lateral.this.this, replace(env, outer=outer), prefix, columns)
+
+    lowered = outer.lowered(lower, env.aliases)
     left = shared(left)
-    domain = distinct(Project(left, tuple((mine.name, theirs) for theirs, mine in outer.used.items())))
-    leaf = outer.domain
-    right = transform(lowered.node, lambda node: domain if node == leaf else node) if outer.used else lowered.node
-    if lowered.empty is not None:  # an aggregate: every row of the left side has its row
-        given: dict[str, Scalar] = {mine.name: theirs for theirs, mine in outer.used.items()}
-        found = lowered.node.column_names[: len(lowered.names)]
-        inside = {name: env.aliases.internal() for name in found}
-        renamed = Project(
-            right,
-            (*((inside[name], right.column(name)) for name in found), *((one.name, one) for one in outer.columns)),
-        )
-        met = conjunction([call("=" if outer.equated else "<=>", theirs, mine) for theirs, mine in outer.used.items()])
-        values = tuple((name, renamed.column(inside[name])) for name in found)
-        empty = tuple(substitute(one, given) for one in lowered.empty)
-        node: Node = looked_up(left, renamed, met, values, empty, env.aliases.internal)
-        both = names + lowered.visible(shown)
-        if join.args.get("on") is not None:
-            binder = Binder(place, lambda node: column(both, node, place), clause="ON")
-            condition = binder.condition(join.args["on"])
-            if condition != TRUE and side == "LEFT":
-                raise place.unsupported("HW202", "LEFT JOIN LATERAL of an aggregate takes no condition", join)
-            node = Filter(node, condition)
-    else:
-        both = names + lowered.visible(shown)
-        parts: list[Scalar] = [
-            call("=" if outer.equated else "<=>", theirs, mine) for theirs, mine in outer.used.items()
-        ]
-        if join.args.get("on") is not None:
-            binder = Binder(place, lambda node: column(both, node, place), clause="ON")
-            parts.append(binder.condition(join.args["on"]))
-        way = "left" if side == "LEFT" else "inner"
-        node = _combined(way, left, right, conjunction(parts), env)
-    return node, names + lowered.visible(shown)
+    right = outer.with_domain(lowered.node, left)
+    both = names + lowered.visible(shown)
+    on: Scalar = TRUE
+    if join.args.get("on") is not None:
+        on = Binder(place, lambda node: column(both, node, place), clause="ON").condition(join.args["on"])
+    met: list[Scalar] = [call("=" if outer.equated else "<=>", theirs, mine) for theirs, mine in outer.used.items()]
+    if lowered.empty is None:
+        return _combined("left" if side == "LEFT" else "inner", left, right, conjunction([*met, on]), env), both
+    if on != TRUE and side == "LEFT":
+        raise place.unsupported("HW202", "LEFT JOIN LATERAL of an aggregate takes no condition", join)
+    node = _with_its_row(left, right, lowered, outer, conjunction(met), env)
+    return Filter(node, on) if on != TRUE else node, both
+
+
+def _with_its_row(left: Node, right: Node, lowered: Lowered, outer: Outer, met: Scalar, env: Environment) -> Node:
+    """Every row of the left side with the one row that an aggregate has for it, over nothing if need be."""
+    assert lowered.empty is not None
+    found = lowered.node.column_names[: len(lowered.names)]
+    inside = {name: env.aliases.internal() for name in found}
+    own = tuple((inside[name], right.column(name)) for name in found)
+    renamed = Project(right, (*own, *((one.name, one) for one in outer.columns)))
+    values = tuple((name, renamed.column(inside[name])) for name in found)
+    given: dict[str, Scalar] = {mine.name: theirs for theirs, mine in outer.used.items()}
+    empty = tuple(substitute(one, given) for one in lowered.empty)
+    return looked_up(left, renamed, met, values, empty, env.aliases.internal)
 
 
 def _join_using(

@@ -15,14 +15,14 @@ from sqlglot import exp
 
 from headwater import types as t
 from headwater.algebra.components import extend_part
-from headwater.algebra.compose import distinct, looked_up, marked, shared
+from headwater.algebra.compose import looked_up, marked, shared
 from headwater.algebra.folds import Pick
-from headwater.algebra.nodes import Join, Node, Present, Project, Sum, transform
+from headwater.algebra.nodes import Join, Node, Present, Project, Sum
 from headwater.algebra.scalars import TRUE, Column, Literal, Scalar, call, conjunction, substitute
 from headwater.algebra.scalars import transform as rewrite
 from headwater.sql.bind import Binder
 from headwater.sql.lower_from import Environment, Lowered
-from headwater.sql.outer import Again, Outer
+from headwater.sql.outer import Outer
 
 #: Turns a scalar over FROM into one over the rows that the new columns are added to.
 Resolve = Callable[[Scalar, exp.Expr], Scalar]
@@ -150,7 +150,7 @@ class Subqueries:
             empty = inner.lowered.empty[0]
 
         def extend(node: Node, resolve: Resolve) -> Node:
-            right = self._with_domain(source, inner, node, resolve)
+            right = inner.outer.with_domain(source, node, lambda one: resolve(one, inner.node))
             if not keys:
                 return Join(node, right, TRUE)
             given = {mine.name: resolve(outer, query) for outer, mine in inner.outer.used.items()}
@@ -176,16 +176,9 @@ class Subqueries:
             query = query.this
         prefix = self._fresh()
         outer = Outer(self._lookup, prefix)
-        while True:
-            before = self._env.aliases.state
-            outer.equated = True
-            try:
-                lowered = self._env.query(query, replace(self._env, outer=outer), f"{prefix}q.", ())
-                return _Inner(lowered, outer, query)
-            except Again as again:
-                if again.outer is not outer:
-                    raise
-                self._env.aliases.state = before
+        inside = replace(self._env, outer=outer)
+        lowered = outer.lowered(lambda: self._env.query(query, inside, f"{prefix}q.", ()), self._env.aliases)
+        return _Inner(lowered, outer, query)
 
     def _mark(self, inner: _Inner, equal: Scalar, other: Scalar, node: exp.Expr) -> Scalar:
         """A column that says whether some row of the inner query meets two conditions."""
@@ -193,7 +186,7 @@ class Subqueries:
         outside = inner.lowered.node.column_names
 
         def extend(rows: Node, resolve: Resolve) -> Node:
-            right = self._with_domain(inner.lowered.node, inner, rows, resolve)
+            right = inner.outer.with_domain(inner.lowered.node, rows, lambda one: resolve(one, inner.node))
             parts = [self._met(inner, rows, resolve)]
             parts += [_resolved(part, outside, resolve, node) for part in (equal, other)]
             return marked(rows, shared(right), conjunction(parts), name, self._fresh)
@@ -211,15 +204,6 @@ class Subqueries:
             plain = inner.outer.equated or (isinstance(value, Column) and not nullable.get(value.name, True))
             parts.append(call("=" if plain else "<=>", value, mine))
         return conjunction(parts)
-
-    def _with_domain(self, source: Node, inner: _Inner, rows: Node, resolve: Resolve) -> Node:
-        """The inner query over the values that the outer rows have."""
-        if not inner.outer.used:
-            return source
-        leaf = inner.outer.domain
-        columns = tuple((mine.name, resolve(outer, inner.node)) for outer, mine in inner.outer.used.items())
-        domain = distinct(Project(rows, columns))
-        return transform(source, lambda node: domain if node == leaf else node)
 
 
 def _extended(extend: Extension, resolve: Resolve, node: Node) -> Node:

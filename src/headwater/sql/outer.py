@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from sqlglot import exp
 
 from headwater import types as t
-from headwater.algebra.nodes import Node, Values
-from headwater.algebra.scalars import Column
+from headwater.algebra.compose import distinct
+from headwater.algebra.nodes import Node, Project, Values, transform
+from headwater.algebra.scalars import Column, Scalar
+from headwater.sql.aliases import Aliases
+
+T = TypeVar("T")
 
 
 class Again(Exception):
@@ -58,3 +63,29 @@ class Outer:
     def domain(self) -> Node:
         """A leaf that stands for the domain until the outer query is known."""
         return Values(tuple(t.Field(one.name, one.type) for one in self.columns), ())
+
+    def lowered(self, lower: Callable[[], T], aliases: Aliases) -> T:
+        """Lower the inner query, again and again until all columns of the outer one that it reads are known."""
+        while True:
+            before = aliases.state
+            self.equated = True
+            try:
+                return lower()
+            except Again as again:
+                if again.outer is not self:
+                    raise
+                aliases.state = before
+
+    def with_domain(self, inner: Node, rows: Node, resolve: Callable[[Scalar], Scalar] = lambda one: one) -> Node:
+        """The inner query once the outer one is known: the domain is every value that its rows have.
+
+        Args:
+            inner: as lowered.
+            rows: of the outer query.
+            resolve: what a column of the outer query is over them.
+        """
+        leaf = self.domain
+        if not self.used:
+            return inner
+        domain = distinct(Project(rows, tuple((mine.name, resolve(theirs)) for theirs, mine in self.used.items())))
+        return transform(inner, lambda node: domain if node == leaf else node)
