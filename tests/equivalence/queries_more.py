@@ -137,7 +137,8 @@ def lateral_query(m: Maker) -> From | None:
     alias, name = m.alias("l"), m.alias("y")
     found = replace(column, sql=f"{alias}.{name}", name=name)
     if m.chance(0.6):
-        inner = f"SELECT max({column.sql}) AS {name} FROM {right.sql} WHERE {condition}"
+        end = m.rng.choice(["", "", " HAVING count(*) > 1", " LIMIT 1"])
+        inner = f"SELECT max({column.sql}) AS {name} FROM {right.sql} WHERE {condition}{end}"
         way = m.rng.choice(["CROSS JOIN", "LEFT JOIN"])
         rows = left.rows
     else:
@@ -286,6 +287,19 @@ def first_rows(m: Maker) -> Query | None:
     )
 
 
+@construct("query", "group by a query", 1)
+def group_by_query(m: Maker) -> Query | None:
+    clause = _from(m)
+    with m.over(clause.columns), m.holding(2):
+        made = exists(m, 1) or in_query(m, 1)
+    if made is None:
+        return None
+    text, columns = _named(m, [replace(made, name=None), Expr("count(*)", t.BIGINT, clause.rows)])
+    group = m.rng.choice([columns[0].sql, "1", "ALL"])
+    m.duckdb &= group != "ALL"  # DuckDB takes what reads no column for no group
+    return Query(f"SELECT {text} FROM {clause.sql}{_where(m, clause, 0.3)} GROUP BY {group}", columns, 3)
+
+
 @construct("query", "grouping sets", 2, duckdb=False)
 def grouping_sets(m: Maker) -> Query | None:
     clause = _from(m)
@@ -324,6 +338,11 @@ def explode(m: Maker) -> Query | None:
     else:
         made, more = f"{m.rng.choice(['explode', 'explode_outer'])}({one}) AS {name}", (element,)
     items = f"{text}, {made}" if text else made
+    if columns and m.chance(0.3):
+        m.note("window over exploded rows")
+        count = m.alias("x")
+        items += f", count(*) OVER (PARTITION BY {name}) AS {count}"
+        more += (Expr(count, t.BIGINT, clause.rows * 3, name=count),)
     return Query(f"SELECT {items} FROM {clause.sql}{_where(m, clause, 0.5)}", (*columns, *more), clause.rows * 3)
 
 
@@ -399,7 +418,7 @@ def _ranged(m: Maker, columns: Sequence[Expr], rows: float) -> Expr | None:
     key = m.rng.choice(keys)
     kind = kind_of(key.type)
     m.note(f"frame of range by {kind if kind in ('date', 'timestamp') else 'a whole number'}")
-    far = {"date": "INTERVAL 30 DAYS", "timestamp": "INTERVAL '1 02:30:00' DAY TO SECOND"}.get(kind, "2")
+    far = {"date": "INTERVAL 30 DAYS", "timestamp": "INTERVAL 26 HOURS"}.get(kind, "2")
     near = {"date": "INTERVAL 1 DAY", "timestamp": "INTERVAL 15 SECONDS"}.get(kind, "1")
     frame = m.rng.choice(
         [
@@ -413,8 +432,12 @@ def _ranged(m: Maker, columns: Sequence[Expr], rows: float) -> Expr | None:
     partition = f"PARTITION BY {m.rng.choice(columns).sql} " if m.chance(0.5) else ""
     over = f"{partition}ORDER BY {key.sql} {m.rng.choice(_DIRECTIONS)} RANGE BETWEEN {frame}"
     one = m.rng.choice(columns)
-    if m.chance(0.5):
+    if m.chance(0.3):
         return Expr(f"count(*) OVER ({over})", t.BIGINT, rows)
+    numbers = [c for c in columns if kind_of(c.type) in _INTEGERS and fits(c.bound * rows, t.BIGINT)]
+    if numbers and m.chance(0.5):
+        arg = m.rng.choice(numbers)
+        return Expr(f"sum({arg.sql}) OVER ({over})", t.BIGINT, arg.bound * rows)
     return replace(one, sql=f"{m.rng.choice(['min', 'max'])}({one.sql}) OVER ({over})", name=None)
 
 
@@ -465,45 +488,56 @@ def _inner(m: Maker) -> tuple[From, str, tuple[Expr, ...]] | None:
     return clause, f" WHERE {' AND '.join(parts)}" if parts else "", clause.columns
 
 
+def _aggregated(m: Maker, column: Expr, where: str) -> tuple[str, str]:
+    """What an inner query selects, and the end of it; perhaps an aggregate, which has a row over no rows, too."""
+    if not m.chance(0.3):
+        return column.sql, where
+    m.note("inner aggregate without group by")
+    having = f" HAVING count(*) {m.rng.choice(['> 1', '< 2', '> 0'])}" if m.chance(0.4) else ""
+    return f"{m.rng.choice(['min', 'max'])}({column.sql})", f"{where}{having}"
+
+
 @construct("boolean", "exists", 1.5)
 def exists(m: Maker, depth: int) -> Expr | None:
     inner = _inner(m)
     if inner is None:
         return None
-    clause, where, _ = inner
+    clause, where, columns = inner
     word = m.rng.choice(["EXISTS", "NOT EXISTS"])
-    return Expr(f"({word} (SELECT 1 FROM {clause.sql}{where}))", t.BOOLEAN)
+    known = _orderable(columns)
+    what, end = _aggregated(m, m.rng.choice(known), where) if known and m.chance(0.5) else ("1", where)
+    return Expr(f"({word} (SELECT {what} FROM {clause.sql}{end}))", t.BOOLEAN)
+
+
+def _matched(m: Maker, words: Sequence[str]) -> tuple[str, str] | None:
+    """A value beside an inner query of one column of its type; and the word between them."""
+    scope = m.scope
+    inner = _inner(m)
+    if inner is None:
+        return None
+    clause, where, columns = inner
+    pairs = [(a, b) for a in scope for b in columns if a.type == b.type and kind_of(a.type) in _ORDERED]
+    if not pairs:
+        return None
+    a, b = m.rng.choice(pairs)
+    word = m.rng.choice(words)
+    what, end = _aggregated(m, b, where)
+    return f"({a.sql} {word} (SELECT {what} FROM {clause.sql}{end}))", word
 
 
 @construct("boolean", "in a query", 1.5)
 def in_query(m: Maker, depth: int) -> Expr | None:
-    scope = m.scope
-    inner = _inner(m)
-    if inner is None:
+    made = _matched(m, ["IN", "NOT IN"])
+    if made is None:
         return None
-    clause, where, columns = inner
-    pairs = [(a, b) for a in scope for b in columns if a.type == b.type and kind_of(a.type) in _ORDERED]
-    if not pairs:
-        return None
-    a, b = m.rng.choice(pairs)
-    word = m.rng.choice(["IN", "NOT IN"])
-    m.note(f"{word.lower()} a query")
-    return Expr(f"({a.sql} {word} (SELECT {b.sql} FROM {clause.sql}{where}))", t.BOOLEAN)
+    m.note(f"{made[1].lower()} a query")
+    return Expr(made[0], t.BOOLEAN)
 
 
 @construct("boolean", "compared with a query", 0.7)
 def compared(m: Maker, depth: int) -> Expr | None:
-    scope = m.scope
-    inner = _inner(m)
-    if inner is None:
-        return None
-    clause, where, columns = inner
-    pairs = [(a, b) for a in scope for b in columns if a.type == b.type and kind_of(a.type) in _ORDERED]
-    if not pairs:
-        return None
-    a, b = m.rng.choice(pairs)
-    word = m.rng.choice(["> ALL", "<= ANY", "= ANY", "<> ALL"])
-    return Expr(f"({a.sql} {word} (SELECT {b.sql} FROM {clause.sql}{where}))", t.BOOLEAN)
+    made = _matched(m, ["> ALL", "<= ANY", "= ANY", "<> ALL"])
+    return Expr(made[0], t.BOOLEAN) if made else None
 
 
 @construct("any", "scalar query", 0.6)

@@ -38,12 +38,12 @@ def consolidate_with(db: hw.Database, store: str, meanwhile: Callable[[], object
             happened.append(point)
             meanwhile()
 
-    columns = consolidate.store_columns(db.engine, store)
-    assert columns is not None
+    shape = consolidate.shape_of(db.engine, store)
+    assert shape is not None
     faults.hook = hook
     reader = db.warehouse.reader()
     try:
-        consolidate.consolidate(db.engine, reader, store, columns)
+        consolidate.consolidate(db.engine, reader, store, shape)
     finally:
         reader.close()
     assert happened

@@ -54,14 +54,30 @@ def shared(node: Node) -> Node:
     return node if isinstance(below, Scan | Values | Present | Over | Keep) else Keep(node)
 
 
+class NoEquality(Exception):
+    """Rows would have to be told apart by a value that has no equality."""
+
+    def __init__(self, kind: t.Type) -> None:
+        super().__init__(f"{kind} has no equality")
+        self.kind = kind
+
+
+def _check_equality(keys: tuple[Named, ...]) -> None:
+    for _, key in keys:
+        if not t.is_groupable(key.type):
+            raise NoEquality(key.type)
+
+
 def distinct(node: Node) -> Node:
     """Every row once."""
     columns = columns_of(node)
+    _check_equality(columns)
     return Present(Sum(node, columns, ()), columns, TRUE)
 
 
 def distinct_keys(node: Node, keys: tuple[Named, ...], mark: str | None = None) -> Node:
     """The values that some scalars have, each once; with a column `mark`, which is TRUE, so that there is a column."""
+    _check_equality(keys)
     sums = Sum(node, keys, ())
     outputs = tuple((name, Column(name, key.type)) for name, key in keys)
     marked = ((mark, TRUE),) if mark is not None else ()
@@ -120,16 +136,18 @@ def semi(left: Node, right: Node, condition: Scalar, fresh: Fresh) -> Node:
         equal = [call(test, mine, key) for (test, mine, _), key in zip(parts.pairs, named, strict=True)]
         joined: Node = Join(left, met, conjunction([*parts.left, *equal]))
     else:
-        keys = tuple((f"{prefix}.{i}", Column(f.name, f.type)) for i, f in enumerate(left.schema))
-        met = distinct_keys(Join(left, right, condition), keys)
-        joined = Join(left, met, same(left, keys))
+        # Whether a row meets one depends on what the condition reads of it.
+        asked = tuple(f for f in left.schema if f.name in condition.columns)
+        keys = tuple((f"{prefix}.{i}", Column(f.name, f.type)) for i, f in enumerate(asked))
+        met = distinct_keys(Join(left, right, condition), keys, None if keys else f"{prefix}.m")
+        joined = Join(left, met, same(asked, keys))
     return Project(joined, columns_of(left))
 
 
-def same(node: Node, keys: tuple[Named, ...]) -> Scalar:
-    """That columns of a node equal others, NULLs included."""
+def same(fields: t.Schema, keys: tuple[Named, ...]) -> Scalar:
+    """That columns equal others, NULLs included."""
     equal: list[Scalar] = []
-    for f, (name, key) in zip(node.schema, keys, strict=True):
+    for f, (name, key) in zip(fields, keys, strict=True):
         equal.append(call("<=>" if f.nullable else "=", Column(f.name, f.type), Column(name, key.type)))
     return conjunction(equal)
 

@@ -54,6 +54,23 @@ def canonical(value: object) -> object:
     return value
 
 
+class _Once:
+    """What the relations contain, and the rows of nodes that may stand in several places."""
+
+    def __init__(self, relation: Callable[[Scan], Bag]) -> None:
+        self._relation = relation
+        self._rows: dict[int, tuple[Node, Bag]] = {}
+
+    def __call__(self, scan: Scan) -> Bag:
+        return self._relation(scan)
+
+    def rows(self, node: Node) -> Bag:
+        """The rows of a node, evaluated once."""
+        if id(node) not in self._rows:
+            self._rows[id(node)] = (node, _evaluate(node, self))
+        return self._rows[id(node)][1]
+
+
 def evaluate(node: Node, relation: Callable[[Scan], Bag]) -> Bag:
     """The rows of a tree.
 
@@ -61,6 +78,11 @@ def evaluate(node: Node, relation: Callable[[Scan], Bag]) -> Bag:
         node: any node that yields rows.
         relation: gives the contents that a `Scan` reads.
     """
+    once = relation if isinstance(relation, _Once) else _Once(relation)
+    return once.rows(node) if isinstance(node, Keep | Present | Over) else _evaluate(node, once)
+
+
+def _evaluate(node: Node, relation: _Once) -> Bag:
     names = node.column_names
     match node:
         case Scan():

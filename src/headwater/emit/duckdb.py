@@ -7,7 +7,7 @@ orders best; every other node is a subquery.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -135,6 +135,18 @@ class Emitter:
         self._grouped = grouped or {}
         self._net = net
         self._subqueries = 0
+        self._kept: dict[Node, tuple[str, exp.Query]] | None = None
+
+    def sharing(self, build: Callable[[], exp.Query]) -> exp.Query:
+        """A query in which what is to be kept (`Keep`) is computed once, in a WITH clause, however often it is read."""
+        self._kept = {}
+        try:
+            query = build()
+            for text, rows in self._kept.values():
+                query = query.with_(name(text), as_=rows, materialized=True, copy=False)
+        finally:
+            self._kept = None
+        return query
 
     def rows(self, node: Node) -> exp.Query:
         """The rows of a tree: its columns and `#n`; equal rows may come several times, also with opposite signs."""
@@ -245,11 +257,15 @@ class Emitter:
         names = node.input.column_names
         columns = tuple((key_column(i), key) for i, (_, key) in enumerate(node.keys))
         columns += tuple((f.name, Column(f.name, f.type)) for f in node.input.schema)
+        # DuckDB sorts only by what cannot fail: everything else is computed before.
+        sorted_by = {one.scalar for _, call in node.calls for one in call.order}
+        computed = {one: f"#o{i}" for i, one in enumerate(sorted(filter(may_raise, sorted_by), key=str), 1)}
+        columns += tuple((text, scalar) for scalar, text in computed.items())
         rows, _ = self._net_of(node.input, columns, [key for _, key in node.keys], touched)
         spread, alias = self._spread(rows, tuple(text for text, _ in columns))
 
         def emit(scalar: Scalar) -> exp.Expr:
-            return duckdb_scalar(scalar, column)
+            return column(computed[scalar]) if scalar in computed else duckdb_scalar(scalar, column)
 
         own = [key_column(i) for i in range(len(node.keys))]
         calls = [
@@ -328,10 +344,22 @@ class Emitter:
                 flat.counts.append(flat.columns.pop(times))
                 return flat
             case Keep(input=source):
-                return self._flatten(source)
+                return self._flatten(source) if self._kept is None else self._keep(node)
             case Explode():
                 return self._explode(node)
         return self._nested(node)
+
+    def _keep(self, node: Keep) -> _Flat:
+        """What is computed once."""
+        assert self._kept is not None
+        if node not in self._kept:
+            rows = self.rows(node.input)
+            self._kept[node] = (f"#kept{len(self._kept) + 1}", rows)
+        self._subqueries += 1
+        alias = f"#q{self._subqueries}"
+        source = exp.Table(this=name(self._kept[node][0]), alias=exp.TableAlias(this=name(alias)))
+        columns: dict[str, exp.Expr] = {text: column(text, alias) for text in node.column_names}
+        return _Flat([source], [], columns, [column(MULTIPLICITY, alias)])
 
     def _explode(self, node: Explode) -> _Flat:
         """Lists that are unnested side by side: positions and elements, or positions, keys and values."""

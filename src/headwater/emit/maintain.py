@@ -159,7 +159,7 @@ def map_statements(program: Program, one: Map, emitter: Emitter) -> MapSQL:
     elif one.sums is not None:
         return MapSQL(None, append_statement(one.name, columns), None)
     elif program.recomputes(one.name):
-        change = _recompute(one, emitter)
+        change = emitter.sharing(lambda: _recompute(one, emitter))
     else:
         change = _settle_rows(one, emitter)
     text = sql(change)  # by far the longest part: printed once

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headwater.algebra.nodes import Join, Node
+from headwater.algebra.nodes import Join, Keep, Node, Over, Present
 from headwater.errors import NotSupported
 from headwater.plan.program import Program
 from headwater.plan.strategies import first_order, recompute, tree
@@ -39,8 +39,13 @@ def compile_view(view: str, query: Node, strategy: str = DEFAULT) -> Program:
 
 
 def _joined(node: Node) -> int:
-    """How many relations are joined with each other in a tree."""
-    counts = [_joined(child) for child in node.children]
-    if isinstance(node, Join):
-        return sum(counts)
-    return max(counts, default=1)
+    """How many relations are joined with each other in a tree; what is kept or grouped below is one."""
+    known: dict[int, int] = {}
+
+    def count(one: Node) -> int:
+        if id(one) not in known:
+            counts = [1 if isinstance(child, Keep | Present | Over) else count(child) for child in one.children]
+            known[id(one)] = sum(counts) if isinstance(one, Join) else max(counts, default=1)
+        return known[id(one)]
+
+    return count(node)

@@ -20,6 +20,10 @@ from headwater.store.warehouse import Warehouse
 
 def answer_query(answer: Answer, emitter: Emitter) -> str:
     """The SQL that yields an answer's rows, each as often as it counts, in order."""
+    return sql(emitter.sharing(lambda: _answer_query(answer, emitter)))
+
+
+def _answer_query(answer: Answer, emitter: Emitter) -> exp.Select:
     node = answer.node
     names = node.column_names
     if isinstance(node, Present):
@@ -35,7 +39,7 @@ def answer_query(answer: Answer, emitter: Emitter) -> str:
         query = query.limit(answer.limit, copy=False)
     if answer.offset:
         query = query.offset(answer.offset, copy=False)
-    return sql(query)
+    return query
 
 
 def _spread(rows: exp.Query, names: tuple[str, ...]) -> exp.Select:

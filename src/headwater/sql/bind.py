@@ -524,6 +524,14 @@ def _case(self: Binder, node: exp.Case) -> Scalar:
     return self.call("case", node, *args)
 
 
+def _any(self: Binder, node: exp.Any) -> Scalar:
+    """ANY as an aggregate; beside a comparison it is another thing."""
+    inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
+    if isinstance(inner, exp.Query | exp.Subquery):
+        raise self.place.unsupported("HW209", "ANY stands behind a comparison", node)
+    return bind_call(self, exp.Anonymous(this="any", expressions=[inner]))
+
+
 def _anonymous(self: Binder, node: exp.Anonymous) -> Scalar:
     return bind_call(self, node)
 
@@ -557,6 +565,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Scalar]] = {
     exp.Add: _add,
     exp.And: _connector,
     exp.Anonymous: _anonymous,
+    exp.Any: _any,
     exp.Between: _between,
     exp.BitwiseNot: lambda self, node: self.call("~", node, self.bind(node.this)),
     exp.Boolean: _boolean,

@@ -120,6 +120,8 @@ def bind_filtered(binder: Binder, node: exp.Expr) -> Scalar:
         call = call.this
     name = function_name(call)
     if name not in AGGREGATES:
+        if name in OTHER_AGGREGATES:
+            raise binder.place.unsupported("HW203", f"aggregate {name.upper()} is not supported yet", node)
         raise binder.place.mistake("HW123", f"{name.upper()} is not an aggregate", node)
     if around.order and AGGREGATES[name] == "percentile_cont":
         key = around.order[0]
@@ -158,14 +160,18 @@ def _aggregate(binder: Binder, node: exp.Anonymous, around: _Around) -> Scalar:
     if args and isinstance(args[-1], exp.Order) and not around.order and not distinct:
         around.order = args[-1].expressions
         args = [*args[:-1], args[-1].this]
+    if len(args) == 1 and isinstance(args[0], exp.IgnoreNulls):
+        args, around.ignores_nulls = [args[0].this], True
+    if around.order and name not in ("first", "last"):
+        raise place.unsupported("HW203", f"{shown} by an order is not supported", whole)
+    if around.ignores_nulls and name not in ("first", "last", "any_value"):
+        raise place.unsupported("HW203", f"{shown} IGNORE NULLS is not supported", whole)
     condition = taken.condition(around.where) if around.where is not None else None
     if name == "count" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
         place.only(args[0], (), "HW209")
         return taken.add(AggregateCall(name, whole, (), where=condition))
     if not args and name != "grouping_id":
         raise place.mistake("HW122", f"{shown}: takes at least 1 argument, not 0", whole)
-    if around.order and name not in ("first", "last"):
-        raise place.unsupported("HW203", f"{shown} by an order is not supported", whole)
     order = tuple(
         Sorting(taken.argument(one.this), bool(one.args.get("desc")), bool(one.args.get("nulls_first")))
         for one in around.order

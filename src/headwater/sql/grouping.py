@@ -91,6 +91,10 @@ class Groupings:
         inside = call("in", self._number, *(Literal(n, t.INT) for n in sets))
         return call("if", inside, scalar, Literal(None, scalar.type))
 
+    def knows(self, keys: tuple[Scalar, ...]) -> bool:
+        """Whether all of these are grouped by in some set."""
+        return all(any(key in one for one in self._sets) for key in keys)
+
     def value(self, args: tuple[Scalar, ...], into: t.Type) -> Scalar:
         """GROUPING or GROUPING_ID of some keys: a bit for each, 1 where the row is not grouped by it."""
         keys = args or tuple(dict.fromkeys(scalar for one in self._sets for scalar in one))

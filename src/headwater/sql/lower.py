@@ -12,7 +12,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from headwater import types as t
-from headwater.algebra.compose import distinct, intersect, subtract
+from headwater.algebra.compose import NoEquality, distinct, intersect, subtract
 from headwater.algebra.nodes import Node, Project, Union, Values
 from headwater.algebra.scalars import cast
 from headwater.algebra.simplify import simplify
@@ -122,6 +122,13 @@ def _guarded(lower: Callable[[], T], env: Environment, query: exp.Expr) -> T:
     except RecursionError:
         raise env.place.mistake(
             "HW002", "the query is nested too deeply", query, "make inner queries views of their own"
+        ) from None
+    except NoEquality as error:
+        raise env.place.unsupported(
+            "HW216",
+            f"an inner query, or an outer join, reads a {error.kind} of the rows around it, which has no equality",
+            query,
+            "take what is needed out of it in a derived table",
         ) from None
 
 

@@ -117,7 +117,8 @@ class Aggregator:
             case "min_by" | "max_by":
                 value, by = args
                 order = Sorting(by, descending=name == "max_by", nulls_first=False)
-                return self._pick("first", node, _where(call("is not null", by), value), order=(order,))
+                found = _where(call("is not null", by), value)
+                return self._pick("first", node, found, order=(order,), shown=name)
             case "approx_count_distinct":
                 return self._pick("count_distinct", node, args[0])
             case "median":
@@ -207,13 +208,16 @@ class Aggregator:
 
     # -- picks and truth ---------------------------------------------------------------------------------------------
 
-    def _pick(self, function: str, node: exp.Expr, *args: Scalar, order: tuple[Sorting, ...] = ()) -> Scalar:
+    def _pick(
+        self, function: str, node: exp.Expr, *args: Scalar, order: tuple[Sorting, ...] = (), shown: str = ""
+    ) -> Scalar:
+        called = (shown or function).upper()
         if any(isinstance(arg.type, t.Null) for arg in args):
-            raise self._place.mistake("HW122", f"{function.upper()}: NULL has no type", node, "cast it")
+            raise self._place.mistake("HW122", f"{called}: NULL has no type", node, "cast it")
         try:
             return self._kept.pick(Pick(function, args, order))
         except ValueError as error:
-            raise self._place.mistake("HW122", f"{function.upper()}: {error}", node) from None
+            raise self._place.mistake("HW122", f"{called}: {error}", node) from None
 
     def _double(self, arg: Scalar, node: exp.Expr, name: str) -> Scalar:
         if not t.is_numeric(arg.type) and not isinstance(arg.type, t.String | t.Null):
@@ -316,6 +320,7 @@ class MapBuilder:
         """
         self.used = False
         self._inner = Binder(place, lookup, queries=queries, clause="another aggregate")
+        self._filter = Binder(place, lookup, queries=queries, clause="FILTER")
         self._aggregator = Aggregator(place, self, self._inner, not_null, grouped)
         self._terms: dict[Scalar, Column] = {}
         self._picks: dict[Pick, Column] = {}
@@ -356,7 +361,7 @@ class MapBuilder:
 
     def condition(self, node: exp.Expr) -> Scalar:
         """Bind the condition of FILTER."""
-        return self._inner.condition(node)
+        return self._filter.condition(node)
 
     def add(self, given: AggregateCall) -> Scalar:
         """The value of an aggregate, over the columns of the map."""

@@ -49,7 +49,8 @@ class Lowered:
     that stand for columns of the query around it.
 
     Attributes:
-        empty: for an aggregate without GROUP BY, what each column is over no rows at all.
+        empty: for an aggregate without GROUP BY, what each column is over no rows at all; None where the node has the
+            row of such an aggregate itself, and where it may have none.
     """
 
     node: Node
@@ -186,11 +187,12 @@ def _lateral(left: Node, names: Scope, join: exp.Join, env: Environment) -> tupl
     if lateral.args.get("view") or not isinstance(lateral.this, exp.Subquery):
         raise place.unsupported("HW207", "LATERAL with a function is not supported yet", lateral)
     shown, columns = _alias(lateral.args.get("alias"), env)
-    outer = Outer(lambda node: column(names, node, place) if names.find(node) else None, env.aliases.internal())
+    query = lateral.this.this
+    outer = Outer(lambda node: column(names, node, place) if names.find(node) else None, env.aliases.internal(), query)
 
     def lower() -> Lowered:
         prefix = f"{env.aliases.take(shown or 'q')}."
-        return env.query(lateral.this.this, replace(env, outer=outer), prefix, columns)
+        return env.query(query, replace(env, outer=outer), prefix, columns)
 
     lowered = outer.lowered(lower, env.aliases)
     left = shared(left)

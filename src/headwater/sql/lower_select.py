@@ -2,8 +2,8 @@
 
     FROM, WHERE          rows
     GROUP BY, HAVING     groups, if there are aggregates
-    window functions     one `Over` for each way to partition
     EXPLODE              one row for each element
+    window functions     one `Over` for each way to partition
     QUALIFY              a filter
     the select list      a projection
     DISTINCT
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headwater import types as t
-from headwater.algebra.compose import columns_of, distinct
+from headwater.algebra.compose import columns_of, distinct, looked_up
 from headwater.algebra.folds import Sorting, WindowCall
 from headwater.algebra.nodes import Filter, Join, Named, Node, Over, Present, Project, Sum, Values
 from headwater.algebra.scalars import TRUE, Call, Column, Literal, Scalar, call, conjunction, substitute, transform
@@ -208,7 +208,12 @@ class _Select:
 
     def _has_aggregates(self) -> bool:
         """Whether an aggregate stands in the select list or ORDER BY, outside of inner queries and windows."""
+        order = self.select.args.get("order")
+        qualify = self.select.args.get("qualify")
+        return self._contains_aggregate(*self.select.expressions, *filter(None, (order, qualify)))
 
+    @staticmethod
+    def _contains_aggregate(*nodes: exp.Expr) -> bool:
         def search(node: exp.Expr) -> bool:
             if isinstance(node, exp.Query | exp.Subquery):
                 return False
@@ -221,11 +226,11 @@ class _Select:
                 return any(search(one) for one in inside)
             if isinstance(node, exp.Anonymous) and function_name(node) in AGGREGATES:
                 return True
+            if isinstance(node, exp.Any) and not (isinstance(node.parent, exp.Binary) and node.arg_key == "expression"):
+                return True
             return any(search(child) for child in node.iter_expressions())
 
-        order = self.select.args.get("order")
-        qualify = self.select.args.get("qualify")
-        return any(search(one) for one in (*self.select.expressions, *filter(None, (order, qualify))))
+        return any(search(one) for one in nodes)
 
     # -- clauses -----------------------------------------------------------------------------------------------------
 
@@ -301,22 +306,38 @@ class _Select:
             if isinstance(node, exp.Alias):
                 self.place.only(node, ("this", "alias"))
             name = node.alias if isinstance(node, exp.Alias) else output_name(node)
-            scalar = self._bind(self._binder(self._column_then_alias, "a select list"), inner)
+            binder = self._binder(self._column_then_alias, "a select list")
+            if self._is_group(inner, name):  # its queries are about rows, not about groups
+                binder = Binder(self.place, self._column_then_alias, queries=self.queries, clause="GROUP BY")
+            scalar = self._bind(binder, inner)
             if isinstance(node, exp.Aliases):
                 raise self.place.mistake("HW128", "one column has several names", node)
             self.items.append(_Item(name, scalar, node))
+
+    def _is_group(self, item: exp.Expr, name: str) -> bool:
+        """Whether an item with a query in it is what GROUP BY groups by: by its text, name or position, or by ALL."""
+        if self.group is None or not _has_query(item):
+            return False
+        if self.group.args.get("all"):
+            return not self._contains_aggregate(item)
+        position = str(len(self.items) + 1)
+        for one in (node for sets in grouping_sets(self.group, self.place) for node in sets):
+            if isinstance(one, exp.Column) and not one.table and fold(one.name) == fold(name):
+                if not self.scope.find(one):
+                    return True
+            elif one == item or (one.is_int and one.name == position):
+                return True
+        return False
 
     def _explode(self, node: exp.Expr, call: exp.Anonymous) -> None:
         """EXPLODE as an item: its columns, which are made out of what the other items are computed from."""
         if self.exploding is not None:
             raise self.place.mistake("HW141", "a select list makes rows of one collection only", node, "LATERAL VIEW")
-        if self.env.outer is not None and self.aggregated:
-            raise self.place.unsupported("HW207", "EXPLODE of aggregates in an inner query is not supported", node)
         if isinstance(node, exp.Alias):
             aliases = [node.args["alias"]]
         else:
             aliases = node.expressions if isinstance(node, exp.Aliases) else []
-        binder = self._binder(self._column_then_alias, "EXPLODE")
+        binder = self._binder(self._column_then_alias, "EXPLODE", windows=False)
         made = Exploding.of(call, binder, aliases)
         self.bound += binder.read
         self.exploding = (made, self.env.aliases.internal())
@@ -365,13 +386,17 @@ class _Select:
         return keys
 
     def _key(self, node: exp.Expr) -> Scalar:
+        same = next((item for item in self.items if _has_query(node) and _unnamed(item.node) == node), None)
         if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
             scalar = self._ordinal(node, "GROUP BY").scalar
+        elif same is not None:
+            scalar = same.scalar
         else:
             binder = Binder(self.place, self._column_then_alias, queries=self.queries, clause="GROUP BY")
             scalar = binder.bind(node)
         if self._holds_aggregate(scalar):
-            raise self.place.mistake("HW123", f"{self.place.text(node)} in GROUP BY is an aggregate", node)
+            what = "makes rows" if scalar.columns & self._exploded else "is an aggregate"
+            raise self.place.mistake("HW123", f"{self.place.text(node)} in GROUP BY {what}", node)
         return scalar
 
     def _ordinal(self, node: exp.Literal, clause: str) -> _Item:
@@ -433,22 +458,18 @@ class _Select:
         resolve: Resolve = _same
         if self.aggregated:
             node, resolve = self._grouped(node, keys)
+            if self.group is None and self._is_looked_up():
+                empty = self._empty(outputs, resolve)
             node = self.above.apply(node, lambda scalar, at: resolve(scalar))
             having = resolve(having)
-            if self.group is None:
-                empty = self._empty(outputs, having, resolve)
-                if having != TRUE and self.env.outer is not None:
-                    # The one value is NULL where HAVING hides it, which is not the same as no group at all.
-                    outputs = tuple((name, _if(having, scalar, resolve)) for name, scalar in outputs)
-                    resolve, having = _same, TRUE
             if having != TRUE:
                 node = Filter(node, having)
         elif self.without_from and not (self.outer or self.queries.added or self.windows.names or self.exploding):
             return self._constant(outputs), None
-        node = self._windowed(node, resolve)
         if self.exploding is not None:
             made, prefix = self.exploding
             node = made.node(node, resolve(made.source), prefix)
+        node = self._windowed(node, resolve)
         if self.select.args.get("qualify") is not None:
             if not self.windows.names:
                 raise self.place.mistake("HW137", "QUALIFY needs a window function", self.select.args["qualify"])
@@ -495,7 +516,9 @@ class _Select:
         prefix = self.env.aliases.internal()
         shown = {f.name: f"{prefix}.{f.name}" for f in sums.payload}
         outputs = tuple((shown.get(f.name, f.name), Column(f.name, f.type)) for f in sums.schema)
-        present = Present(sums, outputs, TRUE)
+        present: Node = Present(sums, outputs, TRUE)
+        if self.group is None and self.outer and not self._is_looked_up():
+            present = self._completed(present, shown)
         payload: dict[Scalar, str] = {Column(f.name, f.type): shown[f.name] for f in sums.payload}
         known = frozenset(name for name, _ in outputs)
 
@@ -505,15 +528,30 @@ class _Select:
 
         return present, resolve
 
-    def _empty(self, outputs: tuple[Named, ...], having: Scalar, resolve: Resolve) -> tuple[Scalar, ...]:
+    def _is_looked_up(self) -> bool:
+        """Whether the query around can add the row of an aggregate over no rows, because it is just that."""
+        outer = self.env.outer
+        if outer is None or outer.direct is not self.select or self.exploding is not None:
+            return False
+        clauses = ("having", "qualify", "limit", "offset")
+        return not (self.above.added or self.windows.names or any(self.select.args.get(one) for one in clauses))
+
+    def _completed(self, present: Node, shown: dict[str, str]) -> Node:
+        """The groups of the outer values that have rows, and one over no rows for each of the others."""
+        assert self.env.outer is not None
+        self.env.outer.equated = False  # NULL has its row, too
+        fresh = self.env.aliases.internal
+        zeros = {shown[name]: zero for name, zero in self.maps.empty.items()}
+        inside = {name: fresh() for name in present.column_names}
+        renamed = Project(present, tuple((inside[name], present.column(name)) for name in present.column_names))
+        met = conjunction([call("<=>", one, Column(inside[one.name], one.type)) for one in self.outer])
+        values = tuple((name, Column(inside[name], zero.type)) for name, zero in zeros.items())
+        return looked_up(self.env.outer.domain, renamed, met, values, tuple(zeros.values()), fresh)
+
+    def _empty(self, outputs: tuple[Named, ...], resolve: Resolve) -> tuple[Scalar, ...]:
         """What the one row of an aggregate without GROUP BY is over no rows."""
         zeros = {_name_of(resolve(Column(name, zero.type))): zero for name, zero in self.maps.empty.items()}
-        shown = folded(substitute(having, zeros))
-        out = []
-        for _, scalar in outputs:
-            value = folded(substitute(resolve(scalar), zeros))
-            out.append(value if shown == TRUE else call("if", shown, value, Literal(None, value.type)))
-        return tuple(out)
+        return tuple(folded(substitute(resolve(scalar), zeros)) for _, scalar in outputs)
 
     def _windowed(self, node: Node, resolve: Resolve) -> Node:
         for partition, calls in self.windows.calls().items():
@@ -548,9 +586,12 @@ class _Select:
         return frozenset(column.name for _, column in made.columns(prefix))
 
     def _grouping(self, part: Column) -> Scalar:
-        if self.groupings is None:
-            return Literal(0, part.type)
-        return self.groupings.value(self.maps.groupings[part.name], part.type)
+        args = self.maps.groupings[part.name]
+        if self.groupings is None or not self.groupings.knows(args):
+            raise self.place.mistake(
+                "HW124", "GROUPING is about columns of ROLLUP, CUBE or GROUPING SETS", self.group or self.select
+            )
+        return self.groupings.value(args, part.type)
 
     def _not_grouped(self, part: Column) -> Exception:
         node = next((node for scalar, node in self.bound if scalar is part), None)
@@ -576,11 +617,6 @@ def _same(scalar: Scalar) -> Scalar:
     return scalar
 
 
-def _if(condition: Scalar, scalar: Scalar, resolve: Resolve) -> Scalar:
-    value = resolve(scalar)
-    return call("if", condition, value, Literal(None, value.type))
-
-
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     """The parts of a conjunction, in order; a chain leans left and may be long."""
     out: list[exp.Expr] = []
@@ -591,6 +627,10 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     if len(parts) == 1 and isinstance(node, exp.Paren):
         return _conjuncts(node.this)
     return parts
+
+
+def _unnamed(node: exp.Expr) -> exp.Expr:
+    return node.this if isinstance(node, exp.Alias) else node
 
 
 def _has_query(node: exp.Expr) -> bool:

@@ -77,7 +77,7 @@ class Subqueries:
 
     def exists(self, query: exp.Expr) -> Scalar:
         """EXISTS (query)."""
-        inner = self._lower(query)
+        inner = self._lower(query, direct=True)
         if inner.lowered.empty is not None:  # an aggregate of no group always has its row
             return TRUE
         return self._mark(inner, TRUE, TRUE, query)
@@ -133,7 +133,7 @@ class Subqueries:
 
     def scalar(self, query: exp.Expr) -> Scalar:
         """The one value of a query of one row and one column; NULL if it has no row."""
-        inner = self._lower(query)
+        inner = self._lower(query, direct=True)
         [value] = inner.values(1, self._env)
         if isinstance(value.type, t.Null):
             return Literal(None, t.NULL)
@@ -170,12 +170,12 @@ class Subqueries:
     def _fresh(self) -> str:
         return self._env.aliases.internal()
 
-    def _lower(self, query: exp.Expr) -> _Inner:
+    def _lower(self, query: exp.Expr, direct: bool = False) -> _Inner:
         while isinstance(query, exp.Subquery) and not query.args.get("with_") and isinstance(query.this, exp.Query):
             self._env.place.only(query, ("this",))
             query = query.this
         prefix = self._fresh()
-        outer = Outer(self._lookup, prefix)
+        outer = Outer(self._lookup, prefix, query if direct else None)
         inside = replace(self._env, outer=outer)
         lowered = outer.lowered(lambda: self._env.query(query, inside, f"{prefix}q.", ()), self._env.aliases)
         return _Inner(lowered, outer, query)
@@ -211,13 +211,18 @@ def _extended(extend: Extension, resolve: Resolve, node: Node) -> Node:
 
 
 def _outer_parts(conditions: tuple[Scalar, ...], inner: tuple[str, ...]) -> list[Scalar]:
-    """What conditions read of the outer rows."""
-    return [
-        part
-        for condition in conditions
-        for part in condition.walk()
-        if isinstance(part, Column) and part.name not in inner
-    ]
+    """What conditions read of the outer rows: the largest parts of them that read nothing else."""
+    found: list[Scalar] = []
+
+    def note(part: Scalar) -> Scalar | None:
+        if part.columns and not part.columns & set(inner):
+            found.append(part)
+            return part
+        return None
+
+    for condition in conditions:
+        rewrite(condition, note)
+    return found
 
 
 def _resolved(scalar: Scalar, inner: tuple[str, ...], resolve: Resolve, node: exp.Expr) -> Scalar:

@@ -111,6 +111,10 @@ class WindowBuilder:
         shown = name.upper()
         if ignoring:
             raise self._place.unsupported("HW205", f"{shown} IGNORE NULLS is not supported", node)
+        if where is not None and (name not in AGGREGATES or name in _VALUES):
+            raise self._place.unsupported("HW205", f"{shown} over a window takes no FILTER", node)
+        if any(isinstance(one, exp.Order) for one in call.expressions):
+            raise self._place.unsupported("HW205", "an order inside a window function is not supported", node)
         if (name in UNFRAMED) and not order:
             raise self._place.mistake("HW139", f"{shown} needs an order", node, f"{shown}(...) OVER (ORDER BY ...)")
         if name in _RANKS or name in SHARES:
@@ -150,7 +154,7 @@ class WindowBuilder:
         bound = [] if star else [binder.bind(arg) for arg in args]
         condition = binder.condition(where) if where is not None else None
         kept = _Framed(self, partition, order, frame, node)
-        seen = frame.unit == "range" or (frame.low or 0) <= 0 <= (frame.high or 0)
+        seen = (frame.low or 0) <= 0 <= (frame.high or 0)
         aggregator = Aggregator(self._place, kept, binder, self._not_null, grouped=seen)
         return aggregator.value(AggregateCall(AGGREGATES[function_name(call)], node, tuple(bound), where=condition))
 
@@ -188,10 +192,15 @@ class WindowBuilder:
         if not order and unit == "range":
             raise self._place.mistake("HW139", "a frame of RANGE needs an order", node)
         kind = order[0].scalar.type if unit == "range" and len(order) == 1 else None
-        low = self._end(binder, spec.args.get("start"), spec.args.get("start_side"), kind, node)
-        high = self._end(binder, spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), kind, node)
+        low = self._end(binder, spec.args.get("start"), spec.args.get("start_side"), kind, node, first=True)
+        end = spec.args.get("end") or "CURRENT ROW"
+        high = self._end(binder, end, spec.args.get("end_side"), kind, node, first=False)
         if low is not None and high is not None and low > high:
             raise self._place.mistake("HW132", "the frame ends before it begins", node)
+        if unit == "range" and (low or high) and isinstance(order[0].scalar, Literal):
+            if not (low or 0) <= 0 <= (high or 0):
+                raise self._place.unsupported("HW205", "a frame beside a constant is not supported", node)
+            return WHOLE, order  # all rows are equal in it
         if unit == "range" and (low or high):
             if not isinstance(kind, t.Integer | t.Date | t.Timestamp):
                 raise self._place.unsupported(
@@ -202,14 +211,20 @@ class WindowBuilder:
             order = (replace(order[0], scalar=_counted(order[0].scalar)),)
         return Frame(unit, low, high), order
 
-    def _end(self, binder: Binder, end: object, side: object, kind: t.Type | None, node: exp.Window) -> int | None:
+    def _end(
+        self, binder: Binder, end: object, side: object, kind: t.Type | None, node: exp.Window, first: bool
+    ) -> int | None:
         if isinstance(end, str):
+            if end.upper() == "UNBOUNDED" and str(side).upper() != ("PRECEDING" if first else "FOLLOWING"):
+                raise self._place.mistake("HW132", f"a frame cannot {'begin' if first else 'end'} there", node)
             return None if end.upper() == "UNBOUNDED" else 0
         if not isinstance(end, exp.Expr):
             raise self._place.unsupported("HW205", "such a frame is not supported", node)
         value = binder.constant(end)
         distance = value.value
         if isinstance(value.type, t.DayTimeInterval) and isinstance(distance, int):  # microseconds
+            if kind is None:
+                raise self._place.mistake("HW132", "an interval is a distance in RANGE over one key", node)
             if kind not in (t.DATE, t.TIMESTAMP) or (kind == t.DATE and distance % _DAY):
                 raise self._place.mistake("HW132", "the interval is no distance in what the frame is ordered by", node)
             distance = distance // _DAY if kind == t.DATE else distance

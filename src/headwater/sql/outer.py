@@ -33,13 +33,18 @@ class Outer:
     Attributes:
         used: the columns that are read, with the inner columns that stand for them.
         equated: every SELECT of the inner query equates all of them with expressions of its own.
+        direct: the SELECT of which whoever asks looks up the row by itself, so that an aggregate needs none for values
+            without rows.
     """
 
-    def __init__(self, lookup: Callable[[exp.Column], Column | None], prefix: str) -> None:
+    def __init__(
+        self, lookup: Callable[[exp.Column], Column | None], prefix: str, direct: exp.Expr | None = None
+    ) -> None:
         self._lookup = lookup
         self._prefix = prefix
         self.used: dict[Column, Column] = {}
         self.equated = True
+        self.direct = direct
 
     def column(self, node: exp.Column) -> Column | None:
         """The inner column that stands for a column of the outer query; None if that has none of this name.
