@@ -108,8 +108,6 @@ def _function(call: WindowCall, emit: Emit) -> exp.Expr:
             return exp.Count(this=exp.Star())
         case "total":
             return exp.Sum(this=_term(call.args[0].type, args[0], call.type))
-        case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp" | "min" | "max":
-            return fn(call.function, *args)
     return fn(call.function, *args)
 
 
