@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SUITE ?= spine
+ARGS ?=
 SECONDS ?= 60
 SEED ?=
 
@@ -45,8 +46,8 @@ format: $(VENV)/installed-dev ## Put the code into its canonical form
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
 
-bench: $(VENV)/installed-dev ## Measure a suite against its baselines: make bench SUITE=spine
-	@$(BIN)/python -m benchmarks.run $(SUITE)
+bench: $(VENV)/installed-dev ## Measure a suite against its baselines: make bench SUITE=spine [ARGS=...]
+	@$(BIN)/python -m benchmarks.run $(SUITE) $(ARGS)
 
 fuzz: $(VENV)/installed-dev ## Compare random views with recomputation: make fuzz SECONDS=600 [SEED=n]
 	@$(BIN)/python -m tests.equivalence.fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))

@@ -13,10 +13,15 @@ from benchmarks.table import render
 IDENTITY: Mapping[str, tuple[str, ...]] = {
     "constructs": ("construct",),
     "epochs": ("scenario", "epochs"),
+    "finance": ("query", "changes", "system"),
+    "growth": ("query", "scale", "changes", "system"),
+    "pipeline": ("view", "changes", "system"),
+    "proportion": ("view", "rows", "changes"),
     "queries": ("suite", "query"),
+    "sharing": ("changes", "system"),
     "spine": ("changes",),
     "state": ("rows", "system"),
-    "tpch": ("view", "changes", "system"),
+    "tpch": ("query", "scale", "changes", "system"),
 }
 #: How the name of a column of times ends.
 TIME = " ms"
@@ -80,7 +85,9 @@ def load(file: Path) -> Figures:
 def _by_identity(file: Path, suite: str, rows: list[object]) -> dict[Identity, Row]:
     out: dict[Identity, Row] = {}
     for row in rows:
-        if not isinstance(row, dict) or not all(isinstance(row.get(name), str | int) for name in IDENTITY[suite]):
+        if not isinstance(row, dict) or not all(
+            isinstance(row.get(name), str | int | float) for name in IDENTITY[suite]
+        ):
             raise CannotCompare(f"{file}: a row does not say its {', '.join(IDENTITY[suite])}")
         identity = tuple(row[name] for name in IDENTITY[suite])
         if identity in out:

@@ -38,6 +38,7 @@ from headwater.results import Result
 from headwater.serve.query import run_query
 from headwater.serve.socket import Server
 from headwater.sql.lower import lower_answer
+from headwater.sql.options import EXPLAIN_FORMATS, no_format
 from headwater.sql.parse import parse
 from headwater.sql.scope import RelationInfo
 from headwater.sql.statements import Explain, Query, Statement
@@ -109,6 +110,8 @@ class Database:
         self.placement = placement
         self._parts = parts = contextlib.ExitStack()
         self._tables: Tables | None = None
+        #: What was said last of each view's plan, and after which epoch.
+        self.advice: dict[str, tuple[int, str | None]] = {}
         #: What Spark brings: DataFrames by stream, and whether a pipeline runs.
         self.attached: dict[str, Attachment] = {}
         self.following = threading.Lock()
@@ -189,9 +192,20 @@ class Database:
 
         return self._consistently(look)
 
-    def explain(self, view_or_query: str) -> Explanation:
-        """The program of a view, or the one a query would get."""
+    def explain(self, view_or_query: str, format: str | None = None) -> Explanation:
+        """The program of a view, or the one a query would get.
+
+        Args:
+            view_or_query: a view's name, a query, or an EXPLAIN statement.
+            format: what `str()` of it is: `text` (default), `tree`, `mermaid` or `json`.
+        """
         self._check_open()
+        if format is not None and format not in EXPLAIN_FORMATS:
+            raise no_format(format)
+        explanation = self._explain(view_or_query)
+        return explanation if format is None else replace(explanation, format=format)
+
+    def _explain(self, view_or_query: str) -> Explanation:
         relation = self.engine.catalog.find(view_or_query.strip())
         if relation is not None:
             return explain_relation(self, relation)

@@ -13,13 +13,18 @@ from headwater.algebra.functions import may_raise
 from headwater.algebra.nodes import scalars
 from headwater.algebra.scalars import TRUE
 from headwater.emit.duckdb import Emitter
-from headwater.emit.maintain import map_statements, step_statement
+from headwater.emit.maintain import map_statements, step_statement, stepwise_statement
 from headwater.errors import NotSupported, UserError
-from headwater.plan.explain import EmittedSQL, Explanation, InputNote
-from headwater.plan.program import Program
+from headwater.plan.dag import InputNote
+from headwater.plan.explain import EmittedSQL, Explanation
+from headwater.plan.maps import maps_of, users_of
+from headwater.plan.program import Add, Map, Program, Touch
+from headwater.plan.roles import roles_text
 from headwater.plan.wanted import everything, portable, wanted_of
+from headwater.planning import advice
 from headwater.results import Result, count_of
 from headwater.serve.query import count_rejects, count_rows, epochs
+from headwater.serve.sizes import store_sizes
 from headwater.store.catalog import Catalog, Kind, Relation
 
 if TYPE_CHECKING:
@@ -37,35 +42,28 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
         facts["rejects"] = count_rejects(db.warehouse, relation)
     if relation.program is not None:
         facts["strategy"] = relation.program.strategy
+        spent = db.engine.spent.get(relation.name)
+        if spent is not None:
+            facts["epoch_ms"] = round(spent.milliseconds, 2)
         facts["state"] = "suspended" if relation.suspended else "current"
         facts["epoch"] = relation.stopped if relation.suspended else db.engine.epoch
         if relation.suspended:
             facts["reason"] = relation.suspended
+        hint = advice(db, relation, db.advice)
+        if hint is not None:
+            facts["hint"] = hint
     return facts
 
 
 def show(db: Database, what: str, like: str | None) -> Result:
-    """SHOW what exists."""
+    """SHOW what exists, but for MAPS."""
     what = what.upper()
-    if like is not None and what in ("EPOCHS", "MAPS"):
-        raise NotSupported("HW261", f"SHOW {what} LIKE is not supported", hint=f"write SHOW {what}")
+    if like is not None and what == "EPOCHS":
+        raise NotSupported("HW261", "SHOW EPOCHS LIKE is not supported", hint="write SHOW EPOCHS")
     pattern = re.compile(_like_pattern(like or "%"), re.IGNORECASE | re.DOTALL)
     if what == "EPOCHS":
         table = epochs(db.warehouse)
         return Result("SHOW EPOCHS", count_of(table.num_rows), table=table)
-    if what == "MAPS":
-        rows: list[dict[str, object]] = [
-            {
-                "view": view.name,
-                "map": one.name,
-                "stored": "groups" if one.present else "partial sums" if one.sums else "rows",
-                "definition": str(one.definition),
-            }
-            for view in db.engine.catalog
-            if view.program
-            for one in view.program.maps
-        ]
-        return _table("SHOW MAPS", rows, ("view", "map", "stored", "definition"))
     kinds = {"TABLES": "table", "STREAMS": "stream", "VIEWS": "view"}
     listed: list[dict[str, object]] = [
         {"name": one.name, "kind": one.kind.value, "state": _state(one)}
@@ -73,6 +71,30 @@ def show(db: Database, what: str, like: str | None) -> Result:
         if kinds.get(what, one.kind.value) == one.kind.value and pattern.fullmatch(one.name)
     ]
     return _table(f"SHOW {what}", listed, ("name", "kind", "state"))
+
+
+def show_maps(db: Database, of: Relation | None, like: str | None) -> Result:
+    """SHOW MAPS: all there are, or those that a view uses."""
+    if of is not None and of.program is None:
+        raise UserError("HW104", f"{of.name} is a {of.kind.value}: only views have maps", hint="name a view")
+    pattern = re.compile(_like_pattern(like or "%"), re.IGNORECASE | re.DOTALL)
+    programs = [one.program for one in db.engine.catalog if one.program]
+    users = users_of(programs)
+    wanted = [name for name, views in users.items() if (of is None or of.name in views) and pattern.fullmatch(name)]
+    rows: list[dict[str, object]] = [
+        {
+            "map": one.name,
+            "role": roles_text(one.roles),
+            "views": ", ".join(one.views),
+            "keys": ", ".join(one.keys),
+            "kept": one.kept,
+            "rows": one.size.rows if one.size else None,
+            "bytes": one.size.bytes if one.size else None,
+        }
+        for one in maps_of(programs, users, store_sizes(db.warehouse, wanted))
+        if one.name in wanted
+    ]
+    return _table("SHOW MAPS", rows, ("map", "role", "views", "keys", "kept", "rows", "bytes"))
 
 
 def _like_pattern(like: str) -> str:
@@ -125,7 +147,7 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
     catalog = db.engine.catalog
     own = {one.name: bool(one.present.sums.keys) for one in program.maps if one.present is not None}
     emitter = Emitter({**catalog.grouped, **own})
-    steps = tuple(_pretty(step_statement(one, program.map(one.target), emitter).more) for one in program.steps)
+    steps = tuple(_pretty(_step_sql(one, program.map(one.target), emitter)) for one in program.steps)
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
     emitted = EmittedSQL(
         steps,
@@ -137,7 +159,7 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
         relation = catalog.find(name)
         assert relation is not None
         kept = catalog.keeps(relation) or name in program.stored_reads
-        inputs.append(InputNote(relation.name, relation.kind.value, kept))
+        inputs.append(InputNote(relation.name, relation.kind.value, kept, relation.key))
         if relation.source is not None:
             notes = (*notes, _handed_over(relation, catalog, program))
     if not strict and any(may_raise(scalar) for one in program.query.walk() for scalar in scalars(one)):
@@ -146,12 +168,19 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
             f"where a value cannot be computed step by step, {program.view} is evaluated anew from its inputs, "
             "and suspended if that fails too",
         )
-    if any(program.recomputes(one.name) for one in program.maps):
-        notes = (
-            *notes,
-            f"{program.view} re-reads {', '.join(program.inputs)} whole at every change: strategy recompute",
-        )
-    return Explanation(program, tuple(inputs), emitted, notes)
+    for one in program.maps:
+        if program.recomputes(one.name):
+            again = "re-reads" if len(program.maps) == 1 else "is evaluated anew from its maps"
+            read = ", ".join(sorted(one.definition.relations))
+            notes = (*notes, f"{program.view} {again} {read} whole at every change: strategy {program.strategy}")
+    sizes = store_sizes(db.warehouse, [*program.inputs, *(one.name for one in program.maps)])
+    return Explanation(program, tuple(inputs), emitted, notes, sizes)
+
+
+def _step_sql(statement: Add | Touch, target: Map, emitter: Emitter) -> str:
+    if target.stepwise and isinstance(statement, Add):
+        return stepwise_statement(statement, target, emitter)
+    return step_statement(statement, target, emitter).more
 
 
 def _handed_over(stream: Relation, catalog: Catalog, program: Program) -> str:

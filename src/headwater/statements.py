@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,8 +28,9 @@ from headwater.engine.operations import (
     check_target,
 )
 from headwater.errors import HeadwaterError, NotSupported, UserError
-from headwater.plan.compile import DEFAULT, compile_view
+from headwater.plan.compile import compile_view, weigh
 from headwater.plan.explain import Explanation
+from headwater.planning import surroundings
 from headwater.results import Result, count_of
 from headwater.serve.query import count_rows
 from headwater.sql import statements as s
@@ -63,13 +65,15 @@ def carry_out(db: Database, statement: s.Statement) -> Result:
         case s.Drop():
             return _drop(db, statement)
         case s.Show():
-            return reports.show(db, statement.what, statement.pattern)
+            return _show(db, statement)
         case s.Describe():
             return reports.describe(_described(db, statement))
         case s.Explain():
             return Result("EXPLAIN", "", text=str(explain_statement(db, statement)))
         case s.Refresh():
             return _refresh(db, statement)
+        case s.Replan():
+            return _replan(db, statement)
         case s.Query():
             table = db.answer(statement)
             return Result("SELECT", count_of(table.num_rows), table=table)
@@ -138,9 +142,10 @@ def _create_base(db: Database, statement: s.CreateTable | s.CreateStream) -> Res
     return Result(word, f"created {kind.value} {relation.name}")
 
 
-def _options(options: tuple[s.Option, ...]) -> tuple[str, bool]:
+def _options(options: tuple[s.Option, ...]) -> tuple[str | None, bool]:
     """Strategy and STRICT of a view's options."""
-    strategy, strict = DEFAULT, False
+    strategy: str | None = None
+    strict = False
     for option in options:
         if option.name == "STRATEGY":
             strategy = str(option.value)
@@ -164,7 +169,7 @@ def _create_view(db: Database, statement: s.CreateView) -> Result:
             return Result("CREATE VIEW", f"{statement.name.text} exists already")
         node = _lower(db, statement.query, statement, statement.columns)
         try:
-            program = compile_view(statement.name.text, node, strategy)
+            program = compile_view(statement.name.text, node, strategy, surroundings(db))
         except HeadwaterError as error:
             raise error.at(statement.name.span, statement.source) from None
         relation = Relation(
@@ -215,6 +220,40 @@ def _refresh(db: Database, statement: s.Refresh) -> Result:
             )
         epoch = definitions.refresh(db.engine, relation)
     return Result("REFRESH", f"refreshed view {relation.name}", epoch=epoch.number)
+
+
+def _replan(db: Database, statement: s.Replan) -> Result:
+    with db.engine.lock:
+        relation = _find(db, statement.name)
+        before = relation.program
+        if before is None:
+            raise UserError(
+                "HW104", f"{relation.name} is a {relation.kind.value}, not a view", span=statement.name.span
+            )
+        if relation.suspended:
+            raise UserError(
+                "HW507",
+                f"view {relation.name} is suspended",
+                span=statement.name.span,
+                hint=f"REFRESH {relation.name} first; if that cannot be, drop and create it",
+            )
+        if relation.strict and statement.strategy == "recompute":
+            raise UserError(
+                "HW110",
+                f"view {relation.name} is STRICT, which refuses the strategy 'recompute'",
+                span=statement.name.span,
+                hint="choose another strategy",
+            )
+        among = surroundings(db)
+        program = compile_view(relation.name, before.query, statement.strategy, among)
+        try:
+            definitions.replan(db.engine, relation, program)
+        except HeadwaterError as error:
+            raise error.at(statement.name.span) from error.__cause__
+    db.advice.pop(relation.name, None)
+    new = len({one.name for one in program.maps} - {one.name for one in before.maps})
+    kept = f"{len(program.maps)} {'map' if len(program.maps) == 1 else 'maps'}, {new} new"
+    return Result("ALTER VIEW", f"view {relation.name} is maintained by strategy {program.strategy} ({kept})")
 
 
 # -- changing -----------------------------------------------------------------------------------------------------
@@ -357,6 +396,16 @@ def _described(db: Database, statement: s.Describe) -> Relation:
     return relation
 
 
+def _show(db: Database, statement: s.Show) -> Result:
+    if statement.what != "MAPS":
+        return reports.show(db, statement.what, statement.pattern)
+    of = _find(db, statement.of) if statement.of else None
+    try:
+        return reports.show_maps(db, of, statement.pattern)
+    except HeadwaterError as error:
+        raise error.at(statement.of.span if statement.of else None) from error.__cause__
+
+
 def _unknown(name: s.Name) -> UserError:
     return UserError(
         "HW102", f"there is no relation named {name.text!r}", span=name.span, hint="SHOW RELATIONS lists what exists"
@@ -368,7 +417,16 @@ def _columns_hint(relation: Relation) -> str:
 
 
 def explain_statement(db: Database, statement: s.Explain) -> Explanation:
-    """EXPLAIN as a statement."""
+    """EXPLAIN as a statement, in the format that it names."""
+    explained = replace(_explained(db, statement), format=statement.format)
+    if not statement.all_strategies:
+        return explained
+    program = explained.program
+    weighed = weigh(program.view, program.query, surroundings(db))
+    return replace(explained, rivals=tuple(rival for _, rival in weighed))
+
+
+def _explained(db: Database, statement: s.Explain) -> Explanation:
     if isinstance(statement.target, s.Name):
         return reports.explain_relation(db, _find(db, statement.target))
     refuse_unsupported_options(statement)
@@ -378,4 +436,4 @@ def explain_statement(db: Database, statement: s.Explain) -> Explanation:
     node = _lower(db, statement.target, statement, statement.columns)
     name = "#query" if db.engine.catalog.find("query") else "query"
     name = statement.name.text if statement.name else name
-    return reports.explain_program(db, compile_view(name, node, strategy), strict=strict)
+    return reports.explain_program(db, compile_view(name, node, strategy, surroundings(db)), strict=strict)

@@ -87,7 +87,7 @@ def test_schemas_follow_from_the_parts() -> None:
     assert Join(R, S, TRUE).column_names == ("r.a", "r.b", "s.a", "s.x")
     assert [str(f) for f in MAP.schema] == ["k STRING", "#count BIGINT NOT NULL", "total DECIMAL(38,0) NOT NULL"]
     shown = Present(MAP, (("n", MAP.column(COUNT)),), TRUE)
-    assert [str(f) for f in shown.schema] == ["n BIGINT"]
+    assert [str(f) for f in shown.schema] == ["n BIGINT NOT NULL"]
 
 
 def test_a_column_of_a_union_has_nulls_if_it_does_in_any_input() -> None:

@@ -12,7 +12,7 @@ from benchmarks.run import SUITES, main
 MACHINE = {"commit": "abc1234", "date": "2026-01-01", "duckdb": "2.0.0"}
 
 
-def figures(file: Path, rows: list[dict[str, object]], suite: str = "tpch", **machine: str) -> Path:
+def figures(file: Path, rows: list[dict[str, object]], suite: str = "pipeline", **machine: str) -> Path:
     file.write_text(json.dumps({"suite": suite, "machine": {**MACHINE, **machine}, "rows": rows}))
     return file
 
@@ -55,7 +55,7 @@ def test_a_row_of_one_file_only_is_shown_without_a_ratio(tmp_path: Path) -> None
 def test_suites_that_differ_are_refused(tmp_path: Path) -> None:
     a = figures(tmp_path / "a.json", [row("inline", 10.0)])
     b = figures(tmp_path / "b.json", [{"changes": 10}], suite="spine")
-    with pytest.raises(CannotCompare, match=r"is of suite tpch, .*of suite spine"):
+    with pytest.raises(CannotCompare, match=r"is of suite pipeline, .*of suite spine"):
         compare(a, b)
 
 
@@ -64,7 +64,7 @@ def test_suites_that_differ_are_refused(tmp_path: Path) -> None:
     [
         ("{", "is no JSON"),
         ("[]", "is no file of figures"),
-        ('{"suite": "tpch", "rows": []}', "is no file of figures"),
+        ('{"suite": "pipeline", "rows": []}', "is no file of figures"),
         ('{"suite": "other", "machine": {}, "rows": []}', "suite 'other', which is not one of"),
         ('{"suite": "spine", "machine": {}, "rows": [{"p50 ms": 1}]}', "does not say its changes"),
         ('{"suite": "spine", "machine": {}, "rows": [{"changes": 1}, {"changes": 1}]}', "two rows of 1"),

@@ -31,6 +31,25 @@ def test_explain_a_query_for_programs(shop):
     assert json.loads(done.out) == json.loads(json.dumps(expected))
 
 
+@pytest.mark.parametrize("form", ["text", "tree", "mermaid", "json"])
+def test_explain_in_a_format(shop, form):
+    done = shop("explain", "busy", "--warehouse", "shop", "--format", form)
+    with hw.connect("shop") as database:
+        assert (done.code, done.out) == (0, f"{database.explain('busy', form)}\n")
+
+
+def test_explain_in_a_format_beside_the_process_that_has_it_open(shop, process):
+    with hw.connect("shop") as database:
+        done = process("explain", "busy", "--warehouse", "shop", "--format", "tree")
+        assert done.out == f"{database.explain('busy', 'tree')}\n"
+
+
+def test_explain_in_no_format(shop):
+    done = shop("explain", "busy", "--warehouse", "shop", "--format", "xml")
+    assert done.code == 2
+    assert "'xml'" in done.err
+
+
 def test_explain_of_nothing_known(shop):
     done = shop("explain", "nothing", "--warehouse", "shop")
     assert done.code == 1

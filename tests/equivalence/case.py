@@ -80,6 +80,9 @@ class View:
         strategy: the value of its STRATEGY option, if it has one.
         created: how many epochs have passed when it is created.
         duckdb: whether DuckDB's answer to the transpiled text is known to be Spark's.
+        dropped: how many epochs have passed when it is dropped, if it is.
+        replanned: how many epochs have passed when it gets another plan, if it does.
+        replan: under which strategy; None leaves the choice to the planner.
     """
 
     name: str
@@ -87,11 +90,18 @@ class View:
     strategy: str | None = None
     created: int = 0
     duckdb: bool = True
+    dropped: int | None = None
+    replanned: int | None = None
+    replan: str | None = None
 
     @property
     def sql(self) -> str:
         option = f" STRATEGY '{self.strategy}'" if self.strategy else ""
         return f"CREATE VIEW {self.name}{option} AS {self.query}"
+
+    @property
+    def replan_sql(self) -> str:
+        return f"ALTER VIEW {self.name} REPLAN" + (f" STRATEGY '{self.replan}'" if self.replan else "")
 
 
 @dataclass(frozen=True)
@@ -152,6 +162,14 @@ class Case:
         """Views created when that many epochs have passed."""
         return [view for view in self.views if view.created == epoch]
 
+    def replanned_at(self, epoch: int) -> list[View]:
+        """Views that get another plan when that many epochs have passed."""
+        return [view for view in self.views if view.replanned == epoch]
+
+    def dropped_at(self, epoch: int) -> list[View]:
+        """Views dropped when that many epochs have passed."""
+        return [view for view in self.views if view.dropped == epoch]
+
     def __str__(self) -> str:
         return "\n".join(_script(self)) + "\n"
 
@@ -165,6 +183,8 @@ def _script(case: Case) -> Iterator[str]:
         yield f"epoch  # {number}"
         for operation in epoch:
             yield from _operation(operation, case.relation(operation.relation))
+        yield from (f"{view.replan_sql};" for view in case.replanned_at(number))
+        yield from (f"DROP VIEW {view.name};" for view in case.dropped_at(number))
         yield from _views(case, number)
 
 
@@ -189,6 +209,8 @@ _SEED = re.compile(r"# seed (-?\d+)")
 _RELATION = re.compile(r"CREATE (TABLE|STREAM) (\w+) \((.*?)(?:, PRIMARY KEY \((.*)\))?\)( RETAIN ALL)?;")
 _COLUMN = re.compile(r"(\w+|`[^`]+`) (.+?)( NOT NULL)?$")
 _VIEW = re.compile(r"CREATE VIEW (\w+)(?: STRATEGY '([^']*)')? AS (.*);(  # not on duckdb)?", re.DOTALL)
+_REPLAN = re.compile(r"ALTER VIEW (\w+) REPLAN(?: STRATEGY '([^']*)')?;")
+_DROP = re.compile(r"DROP VIEW (\w+);")
 _OPERATION = re.compile(rf"  ({'|'.join(OPERATIONS)}) (\w+)(?: (\{{.*\}}))?")
 
 
@@ -214,6 +236,11 @@ def parse_script(text: str) -> Case:
         elif found := _VIEW.fullmatch(line):
             name, strategy, query, skipped = found.groups()
             views.append(View(name, query, strategy, len(epochs), not skipped))
+        elif found := _REPLAN.fullmatch(line):
+            after = {"replanned": len(epochs), "replan": found[2]}
+            views = [replace(one, **after) if one.name == found[1] else one for one in views]
+        elif found := _DROP.fullmatch(line):
+            views = [replace(one, dropped=len(epochs)) if one.name == found[1] else one for one in views]
         elif line.startswith("epoch"):
             epochs.append([])
         elif found := _OPERATION.fullmatch(line):

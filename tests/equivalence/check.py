@@ -118,6 +118,8 @@ class _Run:
             self._compare_suspended()
             self._compare_all(changelogs, expected)
             self._refresh()
+            self._replan(number)
+            self._drop(number)
             self._create(number)
 
     def _number(self, number: int) -> int:
@@ -183,6 +185,26 @@ class _Run:
             if error.code not in _VALUES:
                 raise
             return None
+
+    def _replan(self, passed: int) -> None:
+        """Another plan shows the same."""
+        for view in self.case.replanned_at(passed):
+            if view not in self.views or view.name in self.subject.suspended:
+                continue
+            self.at = view.name
+            try:
+                self.subject.replan(view)
+            except HeadwaterError as error:
+                if error.code != "HW506":  # rows of a stream are gone
+                    raise
+            self._compare_contents(view)
+
+    def _drop(self, passed: int) -> None:
+        for view in self.case.dropped_at(passed):
+            if view in self.views:
+                self.at = view.name
+                self.subject.drop_view(view)
+                self.views.remove(view)
 
     def _create(self, passed: int) -> None:
         for view in self.case.created_at(passed):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
+from dataclasses import replace
 
 from headwater import types as t
 
-from . import expr_logic, expr_nested, expr_number, expr_text_time, queries, queries_more, sources  # noqa: F401  (they register)
+from . import expr_logic, expr_nested, expr_number, expr_text_time, queries, queries_groups, queries_more, sources  # noqa: F401  (they register)
 from .bags import Bags
 from .case import Case, Epoch, Relation, View
 from .grammar import CONSTRUCTS, Expr, Maker, Query, construct
@@ -108,7 +110,36 @@ def _views(m: Maker) -> tuple[View, ...]:
             m.note(f"view of level {levels[view.name]}")
         m.relations[view.name] = query
         views.append(view)
-    return tuple(sorted(views, key=lambda view: view.created))
+        if m.chance(0.25):
+            m.note("view that another one repeats")
+            strategy = view.strategy if m.chance(0.6) else _strategy(m)
+            views.append(replace(view, name=f"{view.name}_again", strategy=strategy))
+            m.relations[views[-1].name] = query
+            levels[views[-1].name] = levels[view.name]
+    ordered = tuple(sorted(views, key=lambda view: view.created))
+    return tuple(_perhaps_dropped(m, _perhaps_replanned(m, view), ordered) for view in ordered)
+
+
+def _perhaps_replanned(m: Maker, view: View) -> View:
+    if not m.chance(0.15):
+        return view
+    m.note("view with another plan in mid-run")
+    return replace(view, replanned=m.rng.randint(view.created + 1, EPOCHS - 1), replan=_strategy(m))
+
+
+def _perhaps_dropped(m: Maker, view: View, views: tuple[View, ...]) -> View:
+    """A view that no other reads may be dropped; those that share maps with it go on."""
+    if any(re.search(rf"\b{view.name}\b", other.query) for other in views) or not m.chance(0.15):
+        return view
+    m.note("view dropped in mid-run")
+    return replace(view, dropped=m.rng.randint(view.created + 1, EPOCHS - 1))
+
+
+def _strategy(m: Maker) -> str | None:
+    named = ["tree", "viewlet", "viewlet naive", "first order", "re-evaluate", "recompute"]
+    strategy = m.rng.choices([None, *named], [5, 3, 3, 1, 2, 2, 1])[0]
+    m.note(f"strategy {strategy or 'by default'}")
+    return strategy
 
 
 def _view(m: Maker, name: str, earlier: list[View]) -> tuple[View, Query]:
@@ -121,8 +152,7 @@ def _view(m: Maker, name: str, earlier: list[View]) -> tuple[View, Query]:
     if created == 0 and m.chance(0.2):
         m.note("view created in mid-run")
         created = m.rng.randint(1, EPOCHS - 3)
-    strategy = m.rng.choices([None, "tree", "first order", "recompute"], [5, 4, 1, 2])[0]
-    m.note(f"strategy {strategy or 'by default'}")
+    strategy = _strategy(m)
     safe = m.duckdb and all(CONSTRUCTS[mark].duckdb for mark in m.marks if mark in CONSTRUCTS)
     duckdb = safe and all(view.duckdb for view in below)
     return View(name, query.sql, strategy, created, duckdb), query

@@ -26,6 +26,10 @@ class Subject(Protocol):
 
     def create_view(self, view: View) -> None: ...
 
+    def drop_view(self, view: View) -> None: ...
+
+    def replan(self, view: View) -> None: ...
+
     def apply(self, epoch: Epoch) -> dict[str, Bag]:
         """Carry out an epoch; the changelog of every view that changed."""
 
@@ -66,6 +70,12 @@ class Headwater:
 
     def create_view(self, view: View) -> None:
         self.database.execute(view.sql)
+
+    def drop_view(self, view: View) -> None:
+        self.database.execute(f"DROP VIEW {view.name}")
+
+    def replan(self, view: View) -> None:
+        self.database.execute(view.replan_sql)
 
     def algebra(self, view: str) -> Node:
         return self.database.algebra(view)

@@ -283,5 +283,6 @@ def test_internal_functions_are_marked() -> None:
     internal = {name for name, function in REGISTRY.items() if function.internal}
     assert internal == {
         *("sum_double", "avg_decimal", "avg_double", "unscaled", "square", "variance_of", "weigh", "carry"),
+        *("total_plus", "total_minus"),
         *("is_finite", "is_nan", "is_positive_infinity", "is_negative_infinity"),
     }

@@ -75,8 +75,8 @@ def test_what_one_side_inserts_the_other_sees(database, remote):
 
 def test_results_arrive_as_they_are(database, remote):
     remote.insert("orders", ORDERS)
-    text = "SELECT * FROM orders WHERE id = 1; EXPLAIN revenue; INSERT INTO orders VALUES (9, 'z', 1)"
-    select, explain, insert = remote.execute(text)
+    text = "SELECT * FROM orders WHERE id = 1; INSERT INTO orders VALUES (9, 'z', 1); EXPLAIN revenue"
+    select, insert, explain = remote.execute(text)
     assert select.table.equals(database.query("SELECT * FROM orders WHERE id = 1"))
     assert explain.text == str(database.explain("revenue"))
     assert (insert.statement, insert.table, insert.text) == ("INSERT", None, None)
@@ -90,6 +90,7 @@ def test_every_method_answers_as_the_local_one(database, remote):
     assert remote.status() == database.status()
     assert remote.relations() == database.relations()
     assert str(remote.explain("revenue")) == str(database.explain("revenue"))
+    assert str(remote.explain("revenue", "tree")) == str(database.explain("revenue", "tree"))
     assert remote.explain("revenue").to_dict() == json.loads(json.dumps(database.explain("revenue").to_dict()))
 
 

@@ -193,6 +193,66 @@ def test_explain():
         assert explain.source.text[explain.query_span.start : explain.query_span.end] == "SELECT 1"
 
 
+@pytest.mark.parametrize(
+    "what",
+    [
+        "v",
+        "`format`",
+        "SELECT 1",
+        "SELECT 'a' AS x",
+        "SELECT a FROM t",
+        "SELECT a FROM t x",
+        "SELECT a FROM t AS `x`",
+        "SELECT format FROM t WHERE format",
+        "SELECT a FROM t ORDER BY a DESC NULLS LAST",
+        "SELECT a FROM t GROUP BY a LIMIT 10",
+        "SELECT a FROM t WHERE a IS NOT NULL",
+        "SELECT count(*) FROM (SELECT 1)",
+        "(SELECT a[1])",
+        "VALUES (1)",
+        "CREATE VIEW v STRICT AS SELECT CASE WHEN a THEN 1 END",
+    ],
+)
+def test_explain_in_a_format(what: str):
+    plain = one(f"EXPLAIN {what}")
+    in_format = one(f"EXPLAIN {what} FORMAT Tree")
+    assert isinstance(plain, st.Explain)
+    assert isinstance(in_format, st.Explain)
+    assert (plain.format, in_format.format) == ("text", "tree")
+    assert in_format.query_span == plain.query_span
+    assert in_format.text == f"EXPLAIN {what} FORMAT Tree"
+    if isinstance(plain.target, exp.Expression):
+        assert in_format.target == plain.target
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a FROM format tree",
+        "SELECT a FROM t JOIN format tree",
+        "SELECT a FROM t, format tree",
+        "SELECT a FROM t ORDER BY format DESC",
+        "SELECT a FROM t ORDER BY a, format ASC",
+        "SELECT format tree",
+        "SELECT 1 AS format",
+    ],
+)
+def test_format_as_a_name(query: str):
+    explain = one(f"EXPLAIN {query}")
+    assert isinstance(explain, st.Explain)
+    assert explain.format == "text"
+    (query_alone,) = parse(query)
+    assert isinstance(query_alone, st.Query)
+    assert explain.target == query_alone.query
+
+
+def test_show_maps_of_a_view():
+    show = one("SHOW MAPS OF `my view` LIKE '%2'")
+    assert isinstance(show, st.Show)
+    assert show.of is not None
+    assert (show.what, show.of.text, show.pattern) == ("MAPS", "my view", "%2")
+
+
 def test_refresh():
     assert [s.name.text for s in parse("REFRESH v; REFRESH VIEW v; REFRESH view") if isinstance(s, st.Refresh)] == [
         "v",

@@ -220,11 +220,6 @@ def test_options_carried_out_today(statement: str):
             "REFRESH EVERY n SECONDS is not supported yet",
         ),
         ("CREATE VIEW v REFRESH ON p AS SELECT 1", "REFRESH ON p", "REFRESH ON p is not supported yet"),
-        (
-            "CREATE VIEW v STRATEGY 'viewlet' AS SELECT 1",
-            "STRATEGY 'viewlet'",
-            "STRATEGY 'viewlet' is not supported yet",
-        ),
         ("EXPLAIN CREATE COMPLETE VIEW v AS SELECT 1", "COMPLETE", "CREATE COMPLETE VIEW is not supported yet"),
     ],
 )

@@ -386,7 +386,9 @@ class Sum(Node):
 
     @cached_property
     def schema(self) -> t.Schema:
-        return tuple(t.Field(name, key.type) for name, key in self.keys) + self.payload
+        known = {f.name: f.nullable for f in self.input.schema}
+        keys = ((name, key, known[key.name] if isinstance(key, Column) else True) for name, key in self.keys)
+        return tuple(t.Field(name, key.type, nullable) for name, key, nullable in keys) + self.payload
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -395,7 +397,7 @@ class Sum(Node):
 
 def total_of(term: Scalar) -> t.Type:
     """The type of a term's total; what is made of totals has a total's type already."""
-    if isinstance(term, Call) and term.function in ("carry", "weigh"):
+    if isinstance(term, Call) and term.function in ("carry", "weigh", "total_plus", "total_minus"):
         return term.type
     return total_type(term.type)
 
@@ -440,7 +442,11 @@ class Present(Node):
 
     @cached_property
     def schema(self) -> t.Schema:
-        return tuple(t.Field(name, scalar.type) for name, scalar in self.outputs)
+        known = {f.name: f.nullable for f in self.input.schema}
+        return tuple(
+            t.Field(name, scalar.type, known[scalar.name] if isinstance(scalar, Column) else True)
+            for name, scalar in self.outputs
+        )
 
     @property
     def children(self) -> tuple[Node, ...]:

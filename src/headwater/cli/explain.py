@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 from typing import Any
 
 from headwater.cli.render import say
 from headwater.cli.target import find_target
+from headwater.sql.options import EXPLAIN_FORMATS
 
 _EXAMPLES = """\
 examples:
   headwater explain revenue
   headwater explain "SELECT customer, sum(amount) FROM orders GROUP BY customer" --warehouse shop
+  headwater explain revenue --format tree
+  headwater explain revenue --format mermaid
   headwater explain revenue --format json
 """
 
@@ -34,16 +36,17 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="WAREHOUSE",
         help="the warehouse's folder or a project's; default: the project in the current folder, else ./warehouse",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="for people or for programs")
+    parser.add_argument(
+        "--format",
+        choices=EXPLAIN_FORMATS,
+        default="text",
+        help="all of it for people (text), what is made of what (tree, or mermaid to draw it), or for programs (json)",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Carry the command out."""
     with contextlib.closing(find_target(args.warehouse).open_existing()) as database:
-        explanation = database.explain(args.what)
-    if args.format == "json":
-        say(json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2))
-    else:
-        say(explanation)
+        say(database.explain(args.what, args.format))
     return 0

@@ -45,6 +45,12 @@ def insert_rows(relation: str, fields: t.Schema, source: str, sign: int) -> Fill
     return _into_delta(relation, exp.Select(expressions=items).from_(incoming(source), copy=False))
 
 
+def batch_rows(relation: str, fields: t.Schema, source: str) -> str:
+    """A batch that comes, as a query."""
+    items = [*(column(f.name) for f in fields), as_column(bigint(number(1)), MULTIPLICITY)]
+    return sql(exp.Select(expressions=items).from_(incoming(source), copy=False))
+
+
 def insert_query(relation: str, node: Node, emitter: Emitter) -> Fill:
     """The result of a query, whose columns stand for the relation's in order."""
     return _into_delta(relation, emitter.net_rows(node))

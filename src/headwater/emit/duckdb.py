@@ -129,13 +129,19 @@ class Emitter:
         net: add up each relation's rows before anything is computed from them. Without it, a row that came and went
             is computed with both signs, which cancels, unless the computation raises. So the fast form runs first,
             and if a value makes it fail, this one decides whether a living row is to blame.
+        coming: a relation whose change is rows that come, each once: they need not be multiplied by that.
     """
 
-    def __init__(self, grouped: Mapping[str, bool] | None = None, net: bool = False) -> None:
+    def __init__(self, grouped: Mapping[str, bool] | None = None, net: bool = False, coming: str | None = None) -> None:
+        self._coming = coming
         self._grouped = grouped or {}
         self._net = net
         self._subqueries = 0
         self._kept: dict[Node, tuple[str, exp.Query]] | None = None
+
+    def for_coming(self, relation: str) -> Emitter:
+        """The same for when a relation's change is rows that come, each once."""
+        return Emitter(self._grouped, self._net, relation)
 
     def sharing(self, build: Callable[[], exp.Query]) -> exp.Query:
         """A query in which what is to be kept (`Keep`) is computed once, in a WITH clause, however often it is read."""
@@ -187,10 +193,13 @@ class Emitter:
         flat = self._flatten(node.input)
         keys = [flat.scalar(key) for _, key in node.keys]
         # Without keys there is one entry even over nothing, where SUM alone would give NULL.
-        n = flat.multiplicity
-        if node.count != ONE:
-            n = exp.Mul(this=exp.paren(flat.scalar(node.count), copy=False), expression=n)
-        count = bigint(total(n))
+        if flat.counts or node.count != ONE:
+            n = flat.multiplicity
+            if node.count != ONE:
+                n = exp.Mul(this=exp.paren(flat.scalar(node.count), copy=False), expression=n)
+            count = bigint(total(n))
+        else:
+            count = exp.Count(this=exp.Star())
         payload = [count if keys else fn("COALESCE", count, number(0))]
         payload += [self._total(flat, term) for _, term in node.terms]
         query = flat.select([as_column(v, text) for v, text in zip([*keys, *payload], names, strict=True)])
@@ -282,7 +291,19 @@ class Emitter:
         return flat.select([*outputs, as_column(bigint(number(1)), MULTIPLICITY)])
 
     def _total(self, flat: _Flat, term: Scalar) -> exp.Expr:
+        if not flat.counts:
+            return self._total_of_once(flat.scalar(term), term)
         return self._total_of(flat.scalar(term), term, flat.multiplicity)
+
+    def _total_of_once(self, value: exp.Expr, term: Scalar) -> exp.Expr:
+        """The total of rows that are there once each. DuckDB adds short decimals up fastest as they are."""
+        into = total_of(term)
+        if isinstance(term.type, t.Boolean):
+            return exp.CountIf(this=value) if term != TRUE else exp.Count(this=exp.Star())
+        summed: exp.Expr = total(value)
+        if not isinstance(term.type, t.Double):
+            summed = recast(summed, duckdb_type(into))
+        return fn("COALESCE", summed, recast(number(0), duckdb_type(into)))
 
     def _total_of(self, value: exp.Expr, term: Scalar, n: exp.Expr) -> exp.Expr:
         into = total_of(term)
@@ -399,6 +420,8 @@ class Emitter:
             return _Flat([source], [], columns, counts)
         table = delta_table(node.relation) if delta else store_table(node.relation)
         table.set("alias", exp.TableAlias(this=name(alias)))
+        if delta and node.relation == self._coming:
+            counts = []
         return _Flat([table], self._visible(node.relation, 0 if delta else node.since, alias), columns, counts)
 
     def _scan_rows(self, node: Scan) -> exp.Query:

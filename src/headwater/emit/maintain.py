@@ -144,6 +144,13 @@ def step_statement(statement: Add | Touch, target: Map, emitter: Emitter) -> Fil
     return fill(pending_table(statement.target), query)
 
 
+def stepwise_statement(statement: Add, target: Map, emitter: Emitter) -> str:
+    """The SQL of a statement whose target takes it at once; takes `$epoch`."""
+    assert isinstance(statement.term, Sum)
+    query = _partial_sums(statement.term, emitter).select(_epoch(), copy=False)
+    return _insert(store_table(target.name), query)
+
+
 def create_map(one: Map) -> str:
     """CREATE TABLE for a map's store."""
     return create_store(one.name, stored_columns(one))

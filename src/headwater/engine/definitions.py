@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from headwater.emit.layout import sql, store_table
-from headwater.emit.maintain import create_map, create_store, row_columns
+from headwater.emit.maintain import create_map, create_store, row_columns, stored_columns
 from headwater.engine import faults
 from headwater.engine.engine import Engine, Epoch
 from headwater.engine.failures import NotPlanned, ViewFailed
-from headwater.engine.rebuild import lost_stream, plan_rebuild
-from headwater.engine.workspace import Workspace
+from headwater.engine.rebuild import Rebuild, current_maps, lost_stream, plan_rebuild
 from headwater.errors import UserError
+from headwater.plan.program import Program
 from headwater.store import catalog as catalogs
 from headwater.store.catalog import RETAIN_ALL, Catalog, Kind, Relation
 
@@ -56,9 +56,11 @@ def _create_view(engine: Engine, relation: Relation, net: bool) -> None:
         for stream in _newly_kept(engine.catalog, after):
             engine.connection.execute(_store_of(stream))
             after = after.with_changed(replace(stream, begins=engine.epoch))
+        there = engine.catalog.map_names
         for one in relation.program.maps:
-            engine.connection.execute(create_map(one))
-        workspace = Workspace(engine.connection)
+            if one.name not in there:
+                engine.connection.execute(create_map(one))
+        workspace = engine.workspace()
         anew = {relation.name: plan_rebuild(relation, after)}
         engine.flow(engine.schedule_for(after, net), workspace, engine.epoch, anew, net)
         faults.reach("view filled")
@@ -79,6 +81,7 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
     going = [relation, *dependents]
     after = engine.catalog.without({one.folded for one in going})
     stores = [m.name for one in going for m in (one.program.maps if one.program else (one,))]
+    stores = [name for name in stores if name not in after.map_names]
     with engine.transaction(landed=lambda: engine.catalog.find(relation.name) is None):
         for name in stores:
             engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(name))}")
@@ -106,6 +109,65 @@ def refresh(engine: Engine, relation: Relation) -> Epoch:
     after = engine.catalog.with_changed(catalogs.resume(relation))
     with engine.tracking(relation.name):
         return engine.run([], after, rebuild=relation.name)
+
+
+def replan(engine: Engine, relation: Relation, program: Program) -> None:
+    """Maintain a view by another program from now on. What it shows stays as it is.
+
+    Maps that the new program has in common with the old one, or with other views, stay; others are filled from what is
+    stored.
+    """
+    assert relation.program is not None
+    after = engine.catalog.with_changed(replace(relation, program=program))
+    new = {one.name for one in program.maps} - engine.catalog.map_names
+    stale = {one.name for one in program.maps} - current_maps(engine.catalog)
+    if stored_columns(relation.program.map(relation.name)) != stored_columns(program.map(relation.name)):
+        new.add(relation.name)
+    stale |= new
+    lost = lost_stream(replace(program, maps=tuple(one for one in program.maps if one.name in stale)), engine.catalog)
+    lost = lost or next((one.name for one in _newly_kept(engine.catalog, after)), None)
+    if lost is not None:
+        raise UserError(
+            "HW506",
+            f"view {relation.name} cannot get another plan: rows that it has seen of stream {lost} are not kept",
+            hint="drop and create the view; a stream with RETAIN ALL keeps all rows",
+        )
+    try:
+        with engine.tracking(relation.name), engine.warehouse.cautious_planning():
+            _replan(engine, relation, after, frozenset(new), frozenset(stale))
+    except ViewFailed as failed:
+        raise UserError(
+            failed.code,
+            f"view {relation.name} cannot be computed by strategy {program.strategy}: {failed.reason}",
+            hint="it goes on as it was",
+        ) from failed
+
+
+def _replan(engine: Engine, relation: Relation, after: Catalog, new: frozenset[str], stale: frozenset[str]) -> None:
+    """Make the new maps, fill the stale ones, and drop what nobody needs any more."""
+    program = next(one.program for one in after if one.folded == relation.folded)
+    assert program is not None
+    with engine.transaction(landed=lambda: engine.catalog.version >= after.version):
+        if relation.name in new:
+            engine.connection.execute(f"DROP TABLE {sql(store_table(relation.name))}")
+        for one in program.maps:
+            if one.name in new:
+                engine.connection.execute(create_map(one))
+        schedule = engine.schedule_for(after, net=True).without_triggers()
+        rebuild = Rebuild(relation.name, program, after, stale, before=engine.catalog)
+        engine.flow(schedule, engine.workspace(), engine.epoch, {relation.name: rebuild}, net=True)
+        gone = engine.catalog.map_names - after.map_names
+        for name in gone:
+            engine.connection.execute(f"DROP TABLE {sql(store_table(name))}")
+        for stream in _newly_kept(after, engine.catalog):
+            engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(stream.name))}")
+        engine.change_catalog(after)
+    engine.drops += 1
+    for name in gone:
+        engine.appended.pop(name, None)
+    engine.spent.pop(relation.name, None)
+    engine.forget_statements()
+    engine.adopt(after)
 
 
 def first_epoch_seen(engine: Engine, relation: Relation) -> int:

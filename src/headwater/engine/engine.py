@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import json
 import logging
 import threading
 import time
@@ -24,11 +25,14 @@ from headwater.engine.failures import (
     is_value_error,
     translate,
 )
+from headwater.engine.observe import Spent
 from headwater.engine.operations import Operation, Resolver
+from headwater.engine.parsed import Parsed
 from headwater.engine.rebuild import Rebuild, lost_stream, plan_rebuild
 from headwater.engine.schedule import Emitted, Schedule, make_schedule
-from headwater.engine.workspace import Workspace, delta_of, pending_of
+from headwater.engine.workspace import Shown, Workspace, delta_of, pending_of
 from headwater.errors import HeadwaterError, UserError
+from headwater.plan.program import Program
 from headwater.store import catalog as catalogs
 from headwater.store.catalog import Catalog, Relation
 from headwater.store.warehouse import Warehouse
@@ -110,8 +114,11 @@ class Engine:
         self.urgent: set[str] = set()
         #: How often a relation was dropped: a store that stands when this has not changed is the store it was.
         self.drops = 0
+        #: How long the statements of each view take.
+        self.spent: dict[str, Spent] = {}
         self._emitted: Emitted = {}
         self._building: tuple[str, float] | None = None
+        self._took: dict[str, float] = {}
         try:
             self._start()
         except duckdb.Error as error:
@@ -122,6 +129,8 @@ class Engine:
         found = self.connection.execute("SELECT coalesce(max(number), 0) FROM hw.epochs").fetchone()
         self.epoch = int(found[0]) if found else 0
         self._schedule: Schedule | None = None
+        self._parsed = Parsed()
+        self._shown = Shown()
         self._statements: dict[tuple[str, ...], object] = {}
 
     @property
@@ -134,9 +143,17 @@ class Engine:
             self._schedule = self.schedule_for(self.catalog)
         return self._schedule
 
+    def forget_statements(self) -> None:
+        """Emit everything anew: how a relation is stored has changed, and others read it."""
+        self._emitted = {}
+
     def schedule_for(self, catalog: Catalog, net: bool = False) -> Schedule:
         """The schedule of a catalogue; with `net`, the careful form (see `Emitter`), which is rarely needed."""
         return make_schedule(catalog, {}, net) if net else make_schedule(catalog, self._emitted)
+
+    def workspace(self) -> Workspace:
+        """Room for the temporary tables of an epoch."""
+        return Workspace(self.connection, self._parsed, self._shown)
 
     def close(self) -> None:
         """Close the warehouse once no epoch is under way."""
@@ -185,6 +202,7 @@ class Engine:
         except BaseException as error:
             with contextlib.suppress(duckdb.Error):
                 self.connection.execute("ROLLBACK")
+            self._shown.forget(self.connection)
             if not isinstance(error, duckdb.Error):
                 raise
             if self.recover(error) and committing and landed():
@@ -218,6 +236,7 @@ class Engine:
             self.catalog = after
             self._schedule = None
             self._statements = {}
+            self._shown.forget(self.connection)  # a relation may have the name of another one now, and other columns
 
     # -- epochs ------------------------------------------------------------------------------------------------------
 
@@ -247,7 +266,7 @@ class Engine:
             after = catalog or self.catalog
             try:
                 with self.warehouse.cautious_planning() if net else contextlib.nullcontext():
-                    return self._attempt(operations, after, anew, suspended, net, mark)
+                    return self._attempt(operations, after, anew, suspended, net, mark, rebuild)
             except NotPlanned:
                 if net:
                     raise
@@ -260,9 +279,9 @@ class Engine:
                     raise UserError(
                         failed.code, f"view {failed.view}: {failed.reason}", hint="nothing changed"
                     ) from failed
-                elif failed.view not in anew and _can_rebuild(failed.view, after):
+                elif failed.view not in anew and all(_can_rebuild(one, after) for one in _moving(failed.view, after)):
                     log.warning("view %s is evaluated anew: %s", failed.view, failed.reason)
-                    anew.add(failed.view)
+                    anew |= _moving(failed.view, after)
                 else:
                     suspended[failed.view] = f"{failed.reason} ({failed.code})"
                     anew.discard(failed.view)
@@ -279,29 +298,37 @@ class Engine:
         suspended: Mapping[str, str],
         net: bool,
         mark: Mark | None,
+        refreshed: str | None,
     ) -> Epoch:
         number, clock = self.epoch + 1, self.clock()
         for view, reason in suspended.items():
             after = after.with_changed(catalogs.suspend(_found(view, after), reason, self.epoch))
         schedule = self.schedule if after is self.catalog and not net else self.schedule_for(after, net)
-        rebuilds = {view: plan_rebuild(_found(view, after), after) for view in anew}
+        rebuilds = {view: plan_rebuild(_found(view, after), after, all_maps=view != refreshed) for view in anew}
+        self._took = {}
         with self.transaction(landed=lambda: self.epoch == number):
             faults.reach("epoch begun")
-            workspace = Workspace(self.connection)
-            with Resolver(self.connection, after, workspace, self._statements) as resolver:
+            workspace = self.workspace()
+            with Resolver(self.connection, after, workspace, self._statements, schedule.readers) as resolver:
                 for operation in operations:
                     resolver.apply(operation)
+                resolver.finish()
                 faults.reach("changes resolved")
                 changed = self.flow(schedule, workspace, number, rebuilds, net)
                 observed = self._observe(changed) if self.observers else {}
                 for table in workspace.large:
                     self.connection.execute(f"DROP TABLE {table}")
+                    self._shown.tables.discard(table)
                 self.change_catalog(after)
                 changes = sum(resolver.counts.values())
-                self.connection.execute("INSERT INTO hw.epochs VALUES (?, ?, ?)", [number, clock, changes])
+                values = [number, clock, changes, json.dumps(resolver.counts)]
+                self.connection.execute("INSERT INTO hw.epochs VALUES (?, ?, ?, ?)", values)
                 if mark is not None:
                     self._note(mark, number)
         self.epoch = number
+        if not anew:
+            for view, seconds in self._took.items():
+                self.spent.setdefault(view, Spent()).add(seconds * 1000)
         self.adopt(after)
         self._tell(number, observed)
         return Epoch(number, clock, resolver.counts, dict(suspended))
@@ -344,7 +371,7 @@ class Engine:
                 self._fill_for_view(stage.view, workspace, statement)
             if stage.settle is not None:
                 due = bool(stage.inputs & changed) if stage.recompute else workspace.rows(pending_of(stage.name)) > 0
-                if not due and stage.view not in rebuilds:
+                if not due and stage.name not in anew:
                     continue
                 if stage.settle_and_append is not None and not self.observers:
                     self._append(stage.name, stage.settle_and_append, epoch, stage.view)
@@ -353,8 +380,16 @@ class Engine:
             if not workspace.rows(delta_of(stage.name)):
                 continue
             changed.add(stage.name)
+            coming = workspace.is_batch(delta_of(stage.name))
             for trigger in stage.triggers:
-                if trigger.view not in rebuilds:  # a rebuilt map reads what is stored, with this change
+                if trigger.target.name in anew:  # it reads what is stored, with this change
+                    continue
+                if coming:
+                    trigger = trigger.coming
+                if trigger.target.stepwise:
+                    self._append(trigger.target.name, trigger.insert, epoch, trigger.view)
+                    changed.add(trigger.target.name)
+                else:
                     self._fill_for_view(trigger.view, workspace, trigger.fill)
             if stage.append is not None:
                 self._append(stage.name, stage.append, epoch, None)
@@ -367,14 +402,17 @@ class Engine:
 
     def _append(self, store: str, statement: str, epoch: int, view: str | None) -> None:
         with self._blaming(view):
-            found = self.connection.execute(statement, {"epoch": epoch}).fetchone()
+            found = self._parsed.execute(self.connection, statement, {"epoch": epoch}).fetchone()
         self.appended[store] = self.appended.get(store, 0) + (int(found[0]) if found else 0)
 
     @contextlib.contextmanager
     def _blaming(self, view: str | None) -> Iterator[None]:
-        """A value that a view's statement cannot take is that view's failure, not the epoch's."""
+        """A value that a view's statement cannot take is that view's failure, not the epoch's. Its time is noted."""
+        began = time.perf_counter()
         try:
             yield
+            if view is not None:
+                self._took[view] = self._took.get(view, 0.0) + time.perf_counter() - began
         except duckdb.Error as error:
             if view is None or not is_value_error(error):
                 raise
@@ -407,6 +445,26 @@ def _found(view: str, catalog: Catalog) -> Relation:
     relation = catalog.find(view)
     assert relation is not None
     return relation
+
+
+def _moving(view: str, catalog: Catalog) -> set[str]:
+    """A view, those that read maps of its during the steps of an epoch, and those that read maps of these, and so on.
+
+    They cannot wait until these maps are anew.
+    """
+    running = [one for one in catalog if one.program and one.suspended is None]
+    stepwise = {one.name: {each.name for each in _program(one).maps if each.stepwise} for one in running}
+    found, more = {view}, {view}
+    while more:
+        maps = set().union(*(stepwise.get(name, set()) for name in more))
+        more = {name for name, own in stepwise.items() if own & maps} - found
+        found |= more
+    return found
+
+
+def _program(view: Relation) -> Program:
+    assert view.program is not None
+    return view.program
 
 
 def _can_rebuild(view: str, catalog: Catalog) -> bool:

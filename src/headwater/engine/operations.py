@@ -5,6 +5,7 @@ Operations apply in order, each on what the ones before it left. Any that breaks
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -140,6 +141,7 @@ class Resolver:
         catalog: Catalog,
         workspace: Workspace,
         statements: dict[tuple[str, ...], object],
+        readers: Mapping[str, int],
     ) -> None:
         """Make a resolver for one epoch.
 
@@ -149,7 +151,11 @@ class Resolver:
             workspace: where deltas are filled.
             statements: emitted statements by what they depend on, kept from epoch to epoch: emitting one takes
                 as long as running it on a small batch.
+            readers: how many statements will read each relation's delta.
         """
+        self._readers = readers
+        #: Batches that are the whole delta of a relation so far, and need not be copied into a table.
+        self._whole: dict[str, tuple[Relation, pa.Table]] = {}
         self._connection = connection
         self._catalog = catalog
         self._workspace = workspace
@@ -161,9 +167,14 @@ class Resolver:
 
     def apply(self, operation: Operation) -> None:
         """Resolve one operation."""
+        if not isinstance(operation, InsertRows | DeleteRows):  # it may look at any relation
+            self._copy(list(self._whole))
         match operation:
             case InsertRows(name, rows):
                 relation = check_target(self._catalog, name, "insert")
+                if self._put_off(relation, rows):
+                    return
+                self._copy([relation.name])
                 self._add(relation, self._register(rows, relation, relation.fields), 1)
                 self._check_keys(relation)
             case InsertChunks(name, chunks):
@@ -180,6 +191,7 @@ class Resolver:
                 self._check_keys(relation)
             case DeleteRows(name, rows):
                 relation = check_target(self._catalog, name, "delete")
+                self._copy([relation.name])
                 source = self._register(rows, relation, relation.fields)
                 self._check_there(relation, source)
                 self._add(relation, source, -1)
@@ -210,6 +222,33 @@ class Resolver:
             case _:
                 raise TypeError(f"unknown operation {operation!r}")
 
+    def finish(self) -> None:
+        """All operations have come: what is a relation's whole delta is read as it came."""
+        for name, (relation, rows) in self._whole.items():
+            source = self._register(rows, relation, relation.fields, f"#in {name}")
+            query = self._emit(changes.batch_rows, relation.name, relation.fields, source)
+            self._workspace.show(delta_of(name), query, rows.num_rows)
+        self._whole.clear()
+
+    def _put_off(self, relation: Relation, rows: pa.Table) -> bool:
+        """Whether a batch can wait to be a relation's whole delta: the first, of rows without a key, read by few."""
+        if relation.key or self._changed(relation) or relation.name in self._whole:
+            return False
+        if self._readers.get(relation.name, 0) > _FEW_READERS:
+            return False
+        self._check_batch(rows, relation, relation.fields)
+        self._whole[relation.name] = relation, rows
+        self.counts[relation.name] = self.counts.get(relation.name, 0) + rows.num_rows
+        return True
+
+    def _copy(self, names: list[str]) -> None:
+        """Batches that were put off become tables after all: there is more to come."""
+        for name in names:
+            if name in self._whole:
+                relation, rows = self._whole.pop(name)
+                self.counts[name] -= rows.num_rows
+                self._add(relation, self._register(rows, relation, relation.fields), 1)
+
     def __enter__(self) -> Resolver:
         return self
 
@@ -221,7 +260,8 @@ class Resolver:
         self._batches.clear()
 
     def _forget(self, source: str) -> None:
-        self._connection.unregister(source)
+        with contextlib.suppress(duckdb.Error):  # in a transaction that has failed, whose error is the one to tell
+            self._connection.unregister(source)
         del self._batches[source]
 
     def _emit(self, emit: Callable[..., T], *args: object) -> T:
@@ -237,7 +277,16 @@ class Resolver:
     def _matching(self, relation: Relation, alias: str, predicate: Scalar) -> Filter:
         return changes.matching(relation.name, relation.fields, alias, predicate, self._changed(relation))
 
-    def _register(self, rows: pa.Table, relation: Relation, fields: t.Schema) -> str:
+    def _register(self, rows: pa.Table, relation: Relation, fields: t.Schema, name: str | None = None) -> str:
+        """A batch under a name that statements can read."""
+        self._check_batch(rows, relation, fields)
+        source = name or f"#batch{len(self._batches)}"
+        self._connection.register(source, rows)
+        self._batches[source] = rows.num_rows
+        return source
+
+    @staticmethod
+    def _check_batch(rows: pa.Table, relation: Relation, fields: t.Schema) -> None:
         wanted = [*storage_arrow_schema(fields)]
         if [(one.name, one.type) for one in rows.schema][: len(wanted)] != [(one.name, one.type) for one in wanted]:
             raise UserError(
@@ -248,10 +297,6 @@ class Resolver:
         for f in fields:
             if not f.nullable and rows.column(f.name).null_count:
                 raise UserError("HW327", f"{relation.name}.{f.name} cannot be NULL", hint=_NOTHING_DONE)
-        source = f"#batch{len(self._batches)}"
-        self._connection.register(source, rows)
-        self._batches[source] = rows.num_rows
-        return source
 
     def _add(self, relation: Relation, source: str, sign: int) -> None:
         self._run(relation, self._emit(changes.insert_rows, relation.name, relation.fields, source, sign))
@@ -275,12 +320,11 @@ class Resolver:
 
     def _copies(self, relation: Relation) -> int:
         """How many copies of rows come and go so far."""
-        found = self._connection.execute(changes.copies(relation.name)).fetchone()
-        return int(found[0]) if found else 0
+        found = self._first(changes.copies(relation.name))
+        return int(str(found[0])) if found else 0
 
     def _first(self, query: str) -> tuple[object, ...] | None:
-        found: tuple[object, ...] | None = self._connection.execute(query).fetchone()
-        return found
+        return self._workspace.first(query)
 
     def _check_keys(self, relation: Relation) -> None:
         if not relation.key:
@@ -325,6 +369,8 @@ class Resolver:
                 raise UserError("HW327", f"{relation.name}.{text} cannot be NULL", hint=_NOTHING_DONE)
 
 
+#: A batch is read as it came if no more statements than this read it; else it is copied into a table first.
+_FEW_READERS = 3
 _NOTHING_DONE = "the whole epoch was refused; nothing changed"
 
 

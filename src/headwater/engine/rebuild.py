@@ -21,26 +21,41 @@ class Rebuild:
         view: its name.
         program: how it is maintained.
         catalog: the catalogue of that epoch.
+        maps: which of its maps; others are up to date, because other views need them too.
+        before: the catalogue by which streams have been kept until now; that of the epoch by default.
     """
 
     view: str
     program: Program
     catalog: Catalog
+    maps: frozenset[str]
+    before: Catalog | None = None
 
     def statements(self, net: bool) -> Mapping[str, tuple[Fill, ...]]:
-        """What fills the pending table of each map; `net` as of `Emitter`."""
+        """What fills the pending table of each map; nothing for one that is recomputed anyway. `net`: see `Emitter`."""
         emitter = Emitter(self.catalog.grouped, net)
-        missing = _not_kept(self.program, self.catalog)
+        missing = _not_kept(self.program, self.before or self.catalog)
         return {
-            one.name: rebuild_statements(Map(one.name, _without(one.definition, missing)), emitter)
+            one.name: ()
+            if self.program.recomputes(one.name)
+            else rebuild_statements(Map(one.name, _without(one.definition, missing)), emitter)
             for one in self.program.maps
-            if not self.program.recomputes(one.name)
+            if one.name in self.maps
         }
 
 
-def plan_rebuild(view: Relation, catalog: Catalog) -> Rebuild:
+def plan_rebuild(view: Relation, catalog: Catalog, all_maps: bool = False) -> Rebuild:
+    """The maps that a view needs and no other view that runs keeps up to date; all of them if told so."""
     assert view.program is not None
-    return Rebuild(view.name, view.program, catalog)
+    kept = frozenset() if all_maps else current_maps(catalog, without=view.folded)
+    maps = frozenset(one.name for one in view.program.maps if one.name not in kept)
+    return Rebuild(view.name, view.program, catalog, maps)
+
+
+def current_maps(catalog: Catalog, without: str | None = None) -> frozenset[str]:
+    """Maps that follow their inputs, because a view that runs needs them; those of one view may be left out."""
+    running = [one for one in catalog if one.program and one.suspended is None and one.folded != without]
+    return frozenset(one.name for view in running if view.program for one in view.program.maps)
 
 
 def lost_stream(program: Program, catalog: Catalog) -> str | None:

@@ -9,12 +9,20 @@ to the relation's own store. `headwater.delta.derive` says why that adds up.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from headwater.algebra.nodes import Scan
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
-from headwater.emit.maintain import MapSQL, append_statement, map_statements, row_columns, step_statement
+from headwater.emit.maintain import (
+    MapSQL,
+    append_statement,
+    map_statements,
+    row_columns,
+    step_statement,
+    stepwise_statement,
+)
 from headwater.plan.program import Add, Map, Program, Touch
 from headwater.store.catalog import Catalog, Kind, Relation
 
@@ -32,6 +40,26 @@ class Trigger:
     def fill(self) -> Fill:
         """Its SQL. It is written when it is first needed: many relations never change while a program runs."""
         return step_statement(self.statement, self.target, self.emitter)
+
+    @cached_property
+    def insert(self) -> str:
+        """Its SQL, if its target takes it at once."""
+        assert isinstance(self.statement, Add)
+        return stepwise_statement(self.statement, self.target, self.emitter)
+
+    @cached_property
+    def coming(self) -> Trigger:
+        """The same for a change that is rows that come, each once."""
+        return replace(self, emitter=self.emitter.for_coming(self.statement.on))
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Its place in a step: first what is put off, then what is taken at once, by maps of many relations first.
+
+        These read maps of fewer relations, as these were before the step.
+        """
+        joined = sum(isinstance(node, Scan) for node in self.target.definition.walk())
+        return (True, -joined) if self.target.stepwise else (False, 0)
 
 
 @dataclass(frozen=True)
@@ -63,6 +91,15 @@ class Schedule:
 
     stages: tuple[Stage, ...]
 
+    @cached_property
+    def readers(self) -> Mapping[str, int]:
+        """How many statements of an epoch read the change of each relation."""
+        return {one.name: len(one.triggers) + (one.append is not None) for one in self.stages}
+
+    def without_triggers(self) -> Schedule:
+        """The same, but nothing follows from a change: for maps that are filled and not changed."""
+        return Schedule(tuple(replace(one, triggers=()) for one in self.stages))
+
 
 @dataclass(frozen=True)
 class EmittedView:
@@ -88,13 +125,21 @@ def make_schedule(catalog: Catalog, emitted: Emitted | None = None, net: bool = 
     running = [one for one in catalog if one.program is not None and one.suspended is None]
     views = [_emit(one, catalog, emitted if emitted is not None else {}, net) for one in running]
     triggers: dict[str, list[Trigger]] = {}
+    listed: dict[str, str] = {}  # a map that several views list is maintained on behalf of the first
     for view in views:
+        for one in view.program.maps:
+            listed.setdefault(one.name, view.program.view)
         for on, trigger in view.triggers:
-            triggers.setdefault(on, []).append(trigger)
+            if listed[trigger.target.name] == view.program.view:
+                triggers.setdefault(on, []).append(trigger)
+    for found in triggers.values():
+        found.sort(key=lambda trigger: trigger.rank)
     read = {name for view in views for one in view.program.maps for name in one.definition.relations}
     stages = [_base_stage(one, catalog, triggers) for one in catalog if one.program is None]
     for view in views:
         for one in view.program.maps:
+            if listed[one.name] != view.program.view:
+                continue
             statements = view.maps[one.name]
             stages.append(
                 Stage(

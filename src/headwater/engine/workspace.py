@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import duckdb
 
 from headwater.emit.layout import Fill, delta_table, pending_table, sql
+from headwater.engine.parsed import Parsed
 
 #: A temporary table with more rows than this is dropped after the epoch; a smaller one waits to be replaced.
 KEEP_ROWS = 100_000
@@ -22,27 +24,71 @@ def pending_of(map_name: str) -> str:
     return sql(pending_table(map_name))
 
 
+class Shown:
+    """Deltas that are views over a batch as it came, kept from epoch to epoch: a table may have such a name too."""
+
+    def __init__(self) -> None:
+        self.views: set[str] = set()
+        self.tables: set[str] = set()
+
+    def forget(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """After a transaction that was undone nobody knows which is which: all go."""
+        for kind, names in (("TABLE", self.tables), ("VIEW", self.views)):
+            for table in names:
+                with contextlib.suppress(duckdb.Error):
+                    connection.execute(f"DROP {kind} IF EXISTS {table}")
+                with contextlib.suppress(duckdb.Error):
+                    connection.execute(f"DROP {'VIEW' if kind == 'TABLE' else 'TABLE'} IF EXISTS {table}")
+            names.clear()
+
+
 class Workspace:
     """Knows which temporary tables the epoch has filled so far.
 
     The first statement that fills a table makes it, so that whatever an earlier epoch left in it is gone.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, parsed: Parsed, shown: Shown) -> None:
         self._connection = connection
+        self._parsed = parsed
+        self._shown = shown
         self._rows: dict[str, int] = {}
 
     def fill(self, statement: Fill) -> int:
         """Add a query's rows to its table; returns how many."""
         table = statement.table
         text = statement.more if table in self._rows else statement.first
-        found = self._connection.execute(text).fetchone()
+        if table not in self._rows:
+            if table in self._shown.views:
+                self._connection.execute(f"DROP VIEW {table}")
+                self._shown.views.discard(table)
+            self._shown.tables.add(table)
+        found = self._parsed.execute(self._connection, text).fetchone()
         added = int(found[0]) if found else 0
         self._rows[table] = self._rows.get(table, 0) + added
         return added
 
+    def show(self, table: str, query: str, rows: int) -> None:
+        """Let a delta be a query over a batch, which is read as it came; always the same query for a table."""
+        if table not in self._shown.views:
+            if table in self._shown.tables:
+                self._connection.execute(f"DROP TABLE IF EXISTS {table}")
+                self._shown.tables.discard(table)
+            self._connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {table} AS {query}")
+            self._shown.views.add(table)
+        self._rows[table] = rows
+
+    def first(self, query: str) -> tuple[object, ...] | None:
+        """The first row of a query."""
+        found: tuple[object, ...] | None = self._parsed.execute(self._connection, query).fetchone()
+        return found
+
     def rows(self, table: str) -> int:
         return self._rows.get(table, 0)
+
+    def is_batch(self, table: str) -> bool:
+        """Whether a delta is a batch as it came."""
+        return table in self._rows and table in self._shown.views
 
     def filled(self, table: str) -> bool:
         """Whether the table exists in this epoch; it may be empty."""
@@ -50,4 +96,4 @@ class Workspace:
 
     @property
     def large(self) -> list[str]:
-        return [table for table, rows in self._rows.items() if rows > KEEP_ROWS]
+        return [t for t, rows in self._rows.items() if rows > KEEP_ROWS and t not in self._shown.views]

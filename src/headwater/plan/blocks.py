@@ -24,6 +24,7 @@ from headwater.algebra.nodes import (
     rebuild,
     transform,
 )
+from headwater.algebra.renaming import canonical
 from headwater.algebra.scalars import TRUE, call, substitute
 from headwater.plan.first_rows import by_bucket
 from headwater.plan.program import Map
@@ -63,7 +64,8 @@ class _Cutter:
     def __init__(self, view: str) -> None:
         self._view = view
         self.maps: list[Map] = []
-        self._known: dict[Node, Map] = {}
+        self._known: dict[str, Map] = {}  # by the block's text without its names
+        self._seen: dict[Node, Map] = {}
         self._reads: Counter[str] = Counter()
 
     def with_blocks_replaced(self, node: Node) -> Node:
@@ -73,9 +75,15 @@ class _Cutter:
     def _replace(self, node: Node) -> Node:
         if not isinstance(node, Present | Over | Keep):
             return self.with_blocks_replaced(node)
-        if node not in self._known:
-            self._known[node] = self._store(self.with_blocks_replaced(node))
-        return self._read(self._known[node])
+        if node not in self._seen:
+            self._seen[node] = self._stored_once(self.with_blocks_replaced(node))
+        return self._read(self._seen[node], node.column_names)
+
+    def _stored_once(self, block: Node) -> Map:
+        text = canonical(block)
+        if text not in self._known:
+            self._known[text] = self._store(block)
+        return self._known[text]
 
     def _store(self, block: Node) -> Map:
         definition = block.input if isinstance(block, Keep) else block
@@ -83,17 +91,21 @@ class _Cutter:
         self.maps.append(one)
         return one
 
-    def _read(self, one: Map) -> Node:
-        """A map's rows; each time under another alias."""
+    def _read(self, one: Map, names: tuple[str, ...]) -> Node:
+        """A map's rows; each time under another alias, its columns under these names."""
         self._reads[one.name] += 1
         number, again = self.maps.index(one) + 1, self._reads[one.name]
         scan = Scan(one.name, f"#{number}" if again == 1 else f"#{number}_{again}", one.fields, Version.STORED)
-        return Project(scan, tuple((f.name, scan.column(f"{scan.alias}.{f.name}")) for f in one.fields))
+        columns = zip(names, one.fields, strict=True)
+        return Project(scan, tuple((text, scan.column(f"{scan.alias}.{f.name}")) for text, f in columns))
+
+    def _kept(self, rows: Node) -> Node:
+        return self._read(self._stored_once(Keep(rows)), rows.column_names)
 
     def _by_key(self, node: Node) -> Node:
         """What is read by key is a stored relation, perhaps filtered and projected."""
         if isinstance(node, Over) or (isinstance(node, Sum) and node.picks and not _merges(node)):
-            return node if is_stored(node.input) else rebuild(node, (self._read(self._store(Keep(node.input))),))
+            return node if is_stored(node.input) else rebuild(node, (self._kept(node.input),))
         return node
 
 

@@ -2,32 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 from headwater.algebra.nodes import Join, Keep, Node, Over, Present
 from headwater.errors import NotSupported
-from headwater.plan.program import Program
-from headwater.plan.strategies import first_order, recompute, tree
+from headwater.plan.blocks import cut
+from headwater.plan.choose import cheapest
+from headwater.plan.cost import cost_of
+from headwater.plan.program import BlockPlan, Map, Program, Recompute, Rival, Statement
+from headwater.plan.share import needed, share
+from headwater.plan.statistics import Statistics
+from headwater.plan.strategies import first_order, recompute, reevaluate, tree, viewlet
 
-STRATEGIES: dict[str, Callable[[str, Node], Program]] = {
-    first_order.NAME: first_order.first_order,
-    recompute.NAME: recompute.recompute,
+#: Ways to maintain a block.
+BLOCKS: dict[str, Callable[[Map, str, int], BlockPlan]] = {
     tree.NAME: tree.tree,
+    viewlet.NAME: viewlet.viewlet,
+    first_order.NAME: first_order.first_order,
+    viewlet.NAIVE: viewlet.viewlet_naive,
 }
-DEFAULT = first_order.NAME
-
+#: What `choose` weighs; in doubt the first. A view is never recomputed unless somebody asks for it.
+CANDIDATES = (tree.NAME, viewlet.NAME, first_order.NAME)
+STRATEGIES = (*BLOCKS, reevaluate.NAME, recompute.NAME)
 
 #: One block of a view may join so many relations: the price of a join's plan grows faster than its size.
 MOST_JOINED = 64
 
 
-def compile_view(view: str, query: Node, strategy: str = DEFAULT) -> Program:
-    """The program that maintains a view under a strategy.
+@dataclass(frozen=True)
+class Surroundings:
+    """What a view is compiled among.
+
+    Attributes:
+        programs: of the views that there are, whose maps it shares.
+        static: relations that do not change.
+        observed: what is known of the sizes and rates of relations.
+    """
+
+    programs: Sequence[Program] = ()
+    static: Set[str] = frozenset()
+    observed: Statistics = field(default_factory=dict)
+
+    def maps_beside(self, view: str) -> frozenset[str]:
+        """Maps that there are, whether the view needs them or not."""
+        return frozenset(one.name for program in self.programs if program.view != view for one in program.maps)
+
+
+NOWHERE = Surroundings()
+
+
+def compile_view(view: str, query: Node, strategy: str | None = None, among: Surroundings = NOWHERE) -> Program:
+    """The program that maintains a view: under a strategy, or under the one that is expected to cost least.
 
     Raises:
         NotSupported: HW215, a block is too large.
     """
-    program = STRATEGIES[strategy](view, query)
+    program = _chosen(view, query, among) if strategy is None else _under(view, query, strategy, among)
     most = max(_joined(one.definition) for one in program.maps)
     if most > MOST_JOINED:
         raise NotSupported(
@@ -36,6 +67,73 @@ def compile_view(view: str, query: Node, strategy: str = DEFAULT) -> Program:
             hint="make a view of some of them, and join with that",
         )
     return program
+
+
+def weigh(view: str, query: Node, among: Surroundings) -> list[tuple[Program, Rival]]:
+    """The view's program under each strategy, with what it is expected to cost; cheapest first."""
+    programs = [_under(view, query, name, among) for name in STRATEGIES]
+    weighed = [_weighed(one, among) for name, one in zip(STRATEGIES, programs, strict=True) if one.strategy == name]
+    return sorted(weighed, key=lambda one: one[1].milliseconds)
+
+
+def _weighed(program: Program, among: Surroundings) -> tuple[Program, Rival]:
+    cost = cost_of(program, among.observed, among.maps_beside(program.view))
+    return program, Rival(program.strategy, cost.milliseconds, cost.statements, cost.rows)
+
+
+def _chosen(view: str, query: Node, among: Surroundings) -> Program:
+    """The cheapest way for each block; beside it, what one strategy for all blocks would have cost."""
+    plans: list[BlockPlan] = []
+    pure: dict[str, list[BlockPlan]] = {name: [] for name in CANDIDATES}
+    names: list[str] = []
+    observed = dict(among.observed)
+    blocks = cut(view, query)
+    number = len(blocks)
+    for one in blocks:
+        ways = {name: BLOCKS[name](one, view, number) for name in CANDIDATES}
+        number += sum(len(way.maps) - 1 for way in ways.values())
+        name, observed = cheapest(one, ways, observed, among.static)
+        plans.append(ways[name])
+        names += [name] if any(len(way.maps) > 1 for way in ways.values()) else []
+        for other, way in ways.items():
+            pure[other].append(way)
+    strategy = ", ".join(dict.fromkeys(names)) or first_order.NAME
+    program = _assembled(view, strategy, query, plans, among)
+    weighed = [_weighed(program, among)]
+    if names:
+        others = [name for name in CANDIDATES if name != strategy]
+        weighed += [_weighed(_assembled(view, name, query, pure[name], among), among) for name in others]
+    anew = reevaluate.reevaluate(view, query)
+    if anew is not None:
+        weighed.append(_weighed(share(anew, among.programs), among))
+    best = min(weighed, key=lambda one: one[1].milliseconds)[0]
+    chosen = best if best.strategy == reevaluate.NAME else program
+    rivals = sorted((rival for _, rival in weighed), key=lambda one: one.milliseconds)
+    return replace(chosen, hinted=False, rivals=tuple(rivals))
+
+
+def _under(view: str, query: Node, strategy: str, among: Surroundings) -> Program:
+    if strategy == recompute.NAME:
+        return recompute.recompute(view, query)
+    if strategy == reevaluate.NAME:
+        found = reevaluate.reevaluate(view, query)
+        return share(found, among.programs) if found is not None else _under(view, query, tree.NAME, among)
+    plans: list[BlockPlan] = []
+    blocks = cut(view, query)
+    number = len(blocks)
+    for one in blocks:
+        plans.append(BLOCKS[strategy](one, view, number))
+        number += len(plans[-1].maps) - 1
+    names = [first_order.NAME] if any(one.given_up for one in plans) else [strategy]
+    names += [strategy] if any(len(one.maps) > 1 for one in plans) else []
+    return _assembled(view, ", ".join(dict.fromkeys(names)), query, plans, among)
+
+
+def _assembled(view: str, strategy: str, query: Node, plans: list[BlockPlan], among: Surroundings) -> Program:
+    maps = tuple(one for plan in plans for one in plan.maps)
+    statements: list[Statement] = [one for plan in plans for one in plan.statements]
+    kept = [one for one in statements if isinstance(one, Recompute) or one.on not in among.static]
+    return share(needed(Program(view, strategy, query, maps, tuple(kept))), among.programs)
 
 
 def _joined(node: Node) -> int:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 
-from headwater.plan.program import Add, Map, Program, Touch
-
-
-@dataclass(frozen=True)
-class InputNote:
-    """What the catalogue knows of a relation that a program reads."""
-
-    name: str
-    kind: str
-    kept: bool
+from headwater.plan.dag import Dag, InputNote, Sizes, dag_of, kept_how
+from headwater.plan.program import Add, Map, Program, Rival, Touch
+from headwater.plan.render_mermaid import render_mermaid
+from headwater.plan.render_tree import render_tree
+from headwater.plan.roles import roles_text
 
 
 @dataclass(frozen=True)
@@ -34,18 +31,59 @@ class EmittedSQL:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`str()` for people, `to_dict()` for programs."""
+    """`str()` in the format that was asked for, `to_dict()` for programs.
+
+    Attributes:
+        program: what is explained.
+        inputs: the relations that it reads.
+        sql: what runs.
+        notes: what else is to be said.
+        sizes: of the stores that there are, by their names.
+        format: `text`, `tree`, `mermaid` or `json`.
+        rivals: ways to maintain the view that were weighed, cheapest first; those of the program by default.
+    """
 
     program: Program
     inputs: tuple[InputNote, ...]
     sql: EmittedSQL
     notes: tuple[str, ...] = field(default=())
+    sizes: Sizes = field(default_factory=dict)
+    format: str = "text"
+    rivals: tuple[Rival, ...] | None = None
+
+    @property
+    def weighed(self) -> tuple[Rival, ...]:
+        return self.program.rivals if self.rivals is None else self.rivals
+
+    @cached_property
+    def dag(self) -> Dag:
+        """The program's relations, and what flows between them."""
+        return dag_of(self.program, self.inputs, self.sizes)
+
+    def __str__(self) -> str:
+        match self.format:
+            case "tree":
+                return "\n".join([*self._asked_rivals(), render_tree(self.dag)])
+            case "mermaid":
+                return "\n".join([render_mermaid(self.dag), *(f"%% {line}" for line in self._asked_rivals() if line)])
+            case "json":
+                return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+        return self._text()
+
+    def _asked_rivals(self) -> list[str]:
+        """What was weighed, if that was asked for."""
+        return rival_lines(self.rivals or (), self.program.strategy)
 
     def to_dict(self) -> dict[str, object]:
         data = self.program.to_dict()
         data["inputs"] = [{"name": i.name, "kind": i.kind, "kept": i.kept} for i in self.inputs]
         data["maps"] = [
-            {**_map_facts(one), "settle_sql": self.sql.settle[one.name], "append_sql": self.sql.append[one.name]}
+            {
+                **_map_facts(one),
+                "roles": self._roles(one),
+                "settle_sql": self.sql.settle.get(one.name),
+                "append_sql": self.sql.append[one.name],
+            }
             for one in self.program.maps
         ]
         adds = [s for s in self.program.statements if isinstance(s, Add | Touch)]
@@ -55,32 +93,42 @@ class Explanation:
         ]
         data["blocks"] = [_block_facts(one, self.program) for one in self.program.maps]
         data["recomputed"] = [one.name for one in self.program.maps if self.program.recomputes(one.name)]
+        data["dag"] = self.dag.to_dict()
+        data["rivals"] = [asdict(one) for one in self.weighed]
         data["notes"] = list(self.notes)
         return data
 
-    def __str__(self) -> str:
+    def _roles(self, one: Map) -> list[str]:
+        return [role.value for role in self.dag.vertex(one.name).roles]
+
+    def _text(self) -> str:
         program = self.program
-        lines = [f"VIEW {program.view}   (strategy: {program.strategy})", "", "query", *_indent(str(program.query))]
+        why = ", as asked for" if program.hinted else ", chosen by cost" if len(program.rivals) > 1 else ""
+        lines = [f"VIEW {program.view}   (strategy: {program.strategy}{why})", ""]
+        lines += rival_lines(self.weighed, program.strategy)
+        lines += ["query", *_indent(str(program.query))]
         lines += ["", "relations"]
         lines += [f"  {i.name}: {i.kind}{'' if i.kept else ', only its changes are read'}" for i in self.inputs]
         lines += ["", "maps"]
         for one in program.maps:
-            lines += [f"  {_signature(one)}", *_indent(str(one.definition), 4)]
+            lines += [f"  {self._heading(one)}", f"  {_signature(one)}", *_indent(str(one.definition), 4)]
         lines += ["", "blocks", *(f"  {line}" for one in program.maps for line in _block_lines(one, program))]
         for relation in self._changing():
             lines += ["", f"on change of {relation}"]
             for statement, text in self._steps(relation):
-                what = (
-                    f"keys of {statement.target} to evaluate anew:"
-                    if isinstance(statement, Touch)
-                    else f"Δ{statement.target} +="
-                )
+                what = f"Δ{statement.target} +="
+                if isinstance(statement, Touch):
+                    what = f"keys of {statement.target} to evaluate anew:"
+                elif program.map(statement.target).stepwise:
+                    what = f"{statement.target} +="
                 lines += [f"  {what}", *_indent(str(statement.term), 4), *_indent(text, 6)]
         for one in program.maps:
             heading = "recompute and compare" if program.recomputes(one.name) else "settle"
             if one.keys is not None and heading == "settle":
                 by = ", ".join(name for name, _ in one.keys)
                 heading = f"evaluate touched keys ({by}) of" if by else "evaluate"
+            if one.stepwise:
+                continue
             if one.sums is not None:
                 heading = "add to"
             lines += ["", f"{heading} {one.name}", *_indent(self.sql.settle.get(one.name, ""), 6)]
@@ -88,6 +136,12 @@ class Explanation:
         if self.notes:
             lines += ["", "notes", *(f"  {note}" for note in self.notes)]
         return "\n".join(lines)
+
+    def _heading(self, one: Map) -> str:
+        """What a map is there for, and how large it is."""
+        vertex = self.dag.vertex(one.name)
+        size = f"; {vertex.size}" if vertex.size is not None else ""
+        return f"-- {one.name}: {roles_text(vertex.roles)}{size}"
 
     def _changing(self) -> list[str]:
         adds = [s for s in self.program.statements if isinstance(s, Add | Touch)]
@@ -100,12 +154,17 @@ class Explanation:
         return [(s, text) for s, text in zip(adds, self.sql.steps, strict=True) if s.on == relation]
 
 
-def _kind(one: Map, program: Program) -> str:
-    if program.recomputes(one.name):
-        return "recomputed"
-    if one.keys is not None:
-        return "by key" if one.keys else "whole"
-    return "merged" if one.merges else "by changes"
+def rival_lines(rivals: tuple[Rival, ...], strategy: str) -> list[str]:
+    """What was weighed, as a table, with a mark at the one in use; nothing if there was nothing to choose from."""
+    if len(rivals) < 2:
+        return []
+    wide = max(len(one.strategy) for one in rivals)
+    lines = ["weighed: what an epoch is expected to cost"]
+    for one in rivals:
+        mark = ">" if one.strategy == strategy else " "
+        cost = f"{one.milliseconds:>10,.1f} ms {one.statements:>6.0f} statements {one.rows:>14,.0f} rows in maps"
+        lines.append(f"{mark} {one.strategy:<{wide}} {cost}")
+    return [*lines, ""]
 
 
 def _block_facts(one: Map, program: Program) -> dict[str, object]:
@@ -114,7 +173,7 @@ def _block_facts(one: Map, program: Program) -> dict[str, object]:
     keys = sums.keys if sums is not None else one.keys
     return {
         "map": one.name,
-        "kept": _kind(one, program),
+        "kept": kept_how(one, program),
         "key": [str(key) for _, key in keys or ()],
         "touched_by": sorted(one.definition.relations),
         "reads": sorted(one.source.relations) if one.keys is not None else [],
@@ -124,7 +183,7 @@ def _block_facts(one: Map, program: Program) -> dict[str, object]:
 def _block_lines(one: Map, program: Program) -> list[str]:
     """The same for people."""
     relations = ", ".join(sorted(one.definition.relations)) or "nothing"
-    match _kind(one, program):
+    match kept_how(one, program):
         case "recomputed":
             return [f"{one.name}: evaluated whole from {relations}, whenever one of them changes"]
         case "by key":

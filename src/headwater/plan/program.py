@@ -7,7 +7,7 @@ runs that, EXPLAIN prints it. In the catalogue it is JSON whose trees are algebr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from headwater import types as t
 from headwater.algebra.nodes import (
@@ -34,10 +34,17 @@ class Map:
     A definition that is a `Present` is stored by group: keys and payload beside the rows they come out as. One that is
     a `Sum` is stored as partial sums, several to a key: whoever reads it adds them up anyway. Any other definition is
     stored as rows with their multiplicity.
+
+    Attributes:
+        name: which no other map of the warehouse has.
+        definition: what it holds, over inputs of the view and earlier maps.
+        stepwise: it takes the change of each relation in that relation's step. Others take what has come together when
+            all relations below them have changed.
     """
 
     name: str
     definition: Node
+    stepwise: bool = False
 
     @property
     def present(self) -> Present | None:
@@ -104,15 +111,44 @@ Statement = Add | Touch | Recompute
 
 
 @dataclass(frozen=True)
+class BlockPlan:
+    """How one block of a view is maintained: the maps that it needs, itself last, and what follows from changes."""
+
+    maps: list[Map]
+    statements: list[Statement]
+    #: The strategy could do nothing for it: it is maintained by its own delta.
+    given_up: bool = False
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A way to maintain a view that was weighed, and what an epoch was expected to cost.
+
+    Attributes:
+        strategy: its name.
+        milliseconds: of an epoch.
+        statements: that an epoch runs.
+        rows: in its maps.
+    """
+
+    strategy: str
+    milliseconds: float
+    statements: float
+    rows: float
+
+
+@dataclass(frozen=True)
 class Program:
     """How one view is maintained.
 
     Attributes:
         view: the view's name, which is also the name of the last map.
-        strategy: how the program was made.
+        strategy: how the program was made; several names if its blocks differ.
         query: the view's definition over its inputs.
         maps: in the order in which changes flow; a map reads inputs of the view and earlier maps.
         statements: in the order in which they run within a step.
+        hinted: the strategy was asked for, not chosen.
+        rivals: what was weighed, cheapest first, the chosen one among them.
     """
 
     view: str
@@ -120,6 +156,8 @@ class Program:
     query: Node
     maps: tuple[Map, ...]
     statements: tuple[Statement, ...]
+    hinted: bool = True
+    rivals: tuple[Rival, ...] = ()
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -177,8 +215,12 @@ class Program:
         return {
             "view": self.view,
             "strategy": self.strategy,
+            "hinted": self.hinted,
+            "rivals": [asdict(one) for one in self.rivals],
             "query": str(self.query),
-            "maps": [{"name": one.name, "definition": str(one.definition)} for one in self.maps],
+            "maps": [
+                {"name": one.name, "definition": str(one.definition), "stepwise": one.stepwise} for one in self.maps
+            ],
             "statements": [
                 {"recompute": s.target}
                 if isinstance(s, Recompute)
@@ -193,7 +235,7 @@ def program_from_dict(data: Mapping[str, object], schemas: Mapping[str, t.Schema
     known = dict(schemas)
     maps: list[Map] = []
     for entry in _entries(data["maps"]):
-        one = Map(str(entry["name"]), read_node(str(entry["definition"]), known))
+        one = Map(str(entry["name"]), read_node(str(entry["definition"]), known), bool(entry["stepwise"]))
         known[one.name] = one.fields
         maps.append(one)
     statements: list[Statement] = []
@@ -205,7 +247,9 @@ def program_from_dict(data: Mapping[str, object], schemas: Mapping[str, t.Schema
             kind = Touch if entry["touch"] else Add
             statements.append(kind(str(entry["on"]), str(entry["target"]), term))
     query = read_node(str(data["query"]), schemas)
-    return Program(str(data["view"]), str(data["strategy"]), query, tuple(maps), tuple(statements))
+    rivals = tuple(Rival(**one) for one in _entries(data["rivals"]))  # type: ignore[arg-type]
+    names = str(data["view"]), str(data["strategy"])
+    return Program(*names, query, tuple(maps), tuple(statements), bool(data["hinted"]), rivals)
 
 
 def _entries(value: object) -> list[Mapping[str, object]]:

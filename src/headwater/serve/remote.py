@@ -133,8 +133,9 @@ class RemoteDatabase:
         request = {"op": "target", "relation": relation, "operation": operation, "needs_key": needs_key}
         return wire.load_target(self._call(request).header["ok"])
 
-    def explain(self, view_or_query: str) -> RemoteExplanation:
-        return RemoteExplanation(**self._call({"op": "explain", "sql": view_or_query}).header["ok"])
+    def explain(self, view_or_query: str, format: str | None = None) -> RemoteExplanation:
+        request = {"op": "explain", "sql": view_or_query, "format": format}
+        return RemoteExplanation(**self._call(request).header["ok"])
 
     def status(self) -> dict[str, Any]:
         status: dict[str, Any] = self._call({"op": "status"}).header["ok"]

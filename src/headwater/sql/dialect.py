@@ -33,6 +33,20 @@ _SPARK_TYPES = re.compile(
 _NOT_ONE_WORD = re.compile(r"(ADD|MSCK) .*|(PRIMARY|FOREIGN) KEY|SQL SECURITY")
 
 
+# What an expression or a relation may end with, besides a name.
+_ENDING = {
+    TokenType.R_PAREN,
+    TokenType.R_BRACKET,
+    TokenType.NUMBER,
+    TokenType.STRING,
+    TokenType.IDENTIFIER,
+    TokenType.NULL,
+    TokenType.TRUE,
+    TokenType.FALSE,
+    TokenType.END,
+}
+
+
 class Headwater(Spark):
     """Spark SQL as Headwater reads it."""
 
@@ -111,6 +125,31 @@ class Headwater(Spark):
                 left = left[len(spelt) :]
                 index += 1
             return index - self._index
+
+        def take_last(self, word: str) -> tuple[str, Span] | None:
+            """Take a word and the word or string behind it off the end of a statement that nothing was read of yet.
+
+            They are there only if something complete stands before them: `FROM t FORMAT x` ends with them, and
+            `FROM format x` does not. Behind ALL only STRATEGIES counts.
+
+            Returns:
+                What stands behind the word, and where.
+            """
+            tokens = self._tokens
+            if len(tokens) < 4:
+                return None
+            before, key, value = tokens[-3:]
+            if word == "ALL" and value.text.upper() != "STRATEGIES":
+                return None
+            complete = before.token_type in _ENDING or before.token_type in self.ID_VAR_TOKENS
+            quoted = key.token_type in self.TEXT_MATCH_EXCLUDED_TOKENS
+            worded = value.token_type == TokenType.STRING or re.fullmatch(r"[^\W\d]\w*", value.text)
+            if not complete or quoted or key.text.upper() != word or not worded:
+                return None
+            span = self.span
+            self.begin(self.source, tokens[:-2])
+            self.span = span
+            return value.text, Span(value.start, value.end + 1)
 
         def expect(self, words: str) -> None:
             """Read these words, or fail."""

@@ -30,7 +30,8 @@ from headwater.errors import NotSupported, Span, UserError
 from headwater.sql.dialect import Headwater
 from headwater.sql.statements import CreateStream, CreateView, Explain, Feed, Name, Option, Statement
 
-STRATEGIES = ("tree", "viewlet", "viewlet naive", "first order", "recompute")
+STRATEGIES = ("tree", "viewlet", "viewlet naive", "first order", "re-evaluate", "recompute")
+EXPLAIN_FORMATS = ("text", "tree", "mermaid", "json")
 FEEDS = ("json", "csv", "parquet", "kafka", "socket", "rate")
 
 _MICROSECONDS = {
@@ -68,6 +69,12 @@ def _read(parser: Headwater.Parser, clauses: Clauses) -> tuple[Option, ...]:
             raise UserError("HW003", f"{keyword} is given twice", span=option.span, hint="keep one of them")
         options[keyword] = option
     return tuple(options.values())
+
+
+def no_format(name: str, span: Span | None = None) -> UserError:
+    """The refusal of a format that EXPLAIN does not have."""
+    hint = f"formats are {', '.join(EXPLAIN_FORMATS)}"
+    return UserError("HW004", f"there is no format {str(name)[:40]}", span=span, hint=hint)
 
 
 def read_duration(parser: Headwater.Parser) -> int:
@@ -197,7 +204,7 @@ def _read_refresh(parser: Headwater.Parser) -> object:
     return period
 
 
-def _read_strategy(parser: Headwater.Parser) -> str:
+def read_strategy(parser: Headwater.Parser) -> str:
     place = parser.here
     strategy = " ".join(parser.string("a strategy in quotes, such as 'first order'").lower().split())
     if strategy not in STRATEGIES:
@@ -218,7 +225,7 @@ _STREAM_CLAUSES: Clauses = {
 _VIEW_CLAUSES: Clauses = {
     "REFRESH": _read_refresh,
     "STRICT": lambda parser: True,
-    "STRATEGY": _read_strategy,
+    "STRATEGY": read_strategy,
 }
 
 
@@ -243,19 +250,15 @@ def refuse_unsupported_options(statement: Statement) -> None:
 
 def _is_supported(option: Option) -> bool:
     match option.name:
-        case "RETAIN" | "STRICT" | "FROM":
+        case "RETAIN" | "STRICT" | "FROM" | "STRATEGY":
             return True
         case "REFRESH":
             return option.value == "EVERY EPOCH"
-        case "STRATEGY":
-            return option.value in ("tree", "first order", "recompute")
     return False
 
 
 def _shown(option: Option) -> str:
     match option.name, option.value:
-        case "STRATEGY", value:
-            return f"STRATEGY '{value}'"
         case "FROM", Feed(format=name):
             return f"FROM {name}"
         case "REFRESH", int():
@@ -278,5 +281,4 @@ _INSTEAD = {
     "REFRESH": "leave it out: every view is fresh after every epoch",
     "STREAMED": "write CREATE VIEW",
     "COMPLETE": "write CREATE VIEW",
-    "STRATEGY": "leave it out, or write 'tree', 'first order' or 'recompute'",
 }

@@ -8,6 +8,7 @@ and literals carry their offsets in the whole text.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from difflib import get_close_matches
 
 from sqlglot import exp
@@ -16,7 +17,7 @@ from headwater.errors import NotSupported, Source, Span, UserError
 from headwater.sql.create import read_create, refuse_repeated
 from headwater.sql.dialect import Headwater, new_parser
 from headwater.sql.names import fold
-from headwater.sql.options import read_settings
+from headwater.sql.options import EXPLAIN_FORMATS, no_format, read_settings, read_strategy
 from headwater.sql.reading import guard, split_statements
 from headwater.sql.statements import (
     Copy,
@@ -29,6 +30,7 @@ from headwater.sql.statements import (
     Name,
     Query,
     Refresh,
+    Replan,
     Show,
     Statement,
     Update,
@@ -54,7 +56,6 @@ _CSV_OPTIONS = ("header", "delimiter", "quote", "escape", "null")
 _OTHER_STATEMENTS: dict[str, str | None] = {
     "ADD": None,
     "ADVANCE": None,
-    "ALTER": "DROP it and CREATE it again",
     "ANALYZE": None,
     "BEGIN": "several changes are one epoch in Python: with db.epoch() as e: ...",
     "CACHE": "make it a view: views are kept",
@@ -331,9 +332,10 @@ def _read_show(parser: Headwater.Parser) -> Show:
         raise parser.expected(f"one of {', '.join(_SHOWN)}")
     parser.take(what)
     _refuse(parser, f"SHOW {what}", {"FROM": "a warehouse has one name space", "IN": "a warehouse has one name space"})
+    of = parser.name("a view's name") if what == "MAPS" and parser.take("OF") else None
     pattern = parser.string("a pattern in quotes") if parser.take("LIKE") else None
     parser.end()
-    return Show(parser.source, parser.span, what, pattern)
+    return Show(parser.source, parser.span, what, pattern, of)
 
 
 def _read_describe(parser: Headwater.Parser) -> Describe:
@@ -356,6 +358,18 @@ def _read_describe(parser: Headwater.Parser) -> Describe:
 
 
 def _read_explain(parser: Headwater.Parser) -> Explain:
+    asked = parser.take_last("FORMAT")
+    all_strategies = parser.take_last("ALL") is not None
+    explain = replace(_read_explained(parser), all_strategies=all_strategies)
+    if asked is None:
+        return explain
+    name, span = asked
+    if name.lower() not in EXPLAIN_FORMATS:
+        raise no_format(name, span)
+    return replace(explain, format=name.lower())
+
+
+def _read_explained(parser: Headwater.Parser) -> Explain:
     parser.expect("EXPLAIN")
     start = parser.here
     for word in ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "ANALYZE", "VERBOSE"):
@@ -376,7 +390,8 @@ def _read_explain(parser: Headwater.Parser) -> Explain:
             "HW261", f"EXPLAIN {word} is not supported", span=start, hint="queries and views are explained"
         )
     name = parser.name("a view's name, or a query")
-    _refuse(parser, "EXPLAIN ...", {"ALL STRATEGIES": "write STRATEGY '...' in EXPLAIN CREATE VIEW"})
+    if parser.take("FORMAT"):
+        raise parser.expected(f"one of {', '.join(EXPLAIN_FORMATS)}, once, at the end")
     parser.end()
     return Explain(parser.source, parser.span, name, name.span)
 
@@ -394,6 +409,28 @@ def _read_refresh(parser: Headwater.Parser) -> Refresh:
     return Refresh(parser.source, parser.span, name)
 
 
+def _read_alter(parser: Headwater.Parser) -> Replan:
+    parser.expect("ALTER")
+    if not parser.take("VIEW"):
+        raise NotSupported(
+            "HW261",
+            "only views can be altered",
+            span=parser.here,
+            hint="ALTER VIEW name REPLAN; anything else is dropped and created again",
+        )
+    name = parser.name("a view's name")
+    if not parser.take("REPLAN"):
+        raise NotSupported(
+            "HW261",
+            "of a view only the plan can be altered",
+            span=parser.here,
+            hint="ALTER VIEW name REPLAN; for another query, DROP it and CREATE it again",
+        )
+    strategy = read_strategy(parser) if parser.take("STRATEGY") else None
+    parser.end()
+    return Replan(parser.source, parser.span, name, strategy)
+
+
 _STATEMENTS: dict[str, Callable[[Headwater.Parser], Statement]] = {
     "CREATE": read_create,
     "INSERT": _read_insert,
@@ -406,4 +443,5 @@ _STATEMENTS: dict[str, Callable[[Headwater.Parser], Statement]] = {
     "DESC": _read_describe,
     "EXPLAIN": _read_explain,
     "REFRESH": _read_refresh,
+    "ALTER": _read_alter,
 }

@@ -153,10 +153,11 @@ class Drop(Statement):
 
 @dataclass(frozen=True)
 class Show(Statement):
-    """SHOW TABLES | STREAMS | VIEWS | RELATIONS | EPOCHS | MAPS [LIKE pattern]."""
+    """SHOW TABLES | STREAMS | VIEWS | RELATIONS | EPOCHS | MAPS [OF view] [LIKE pattern]."""
 
     what: str
     pattern: str | None = None
+    of: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,8 @@ class Describe(Statement):
 class Explain(Statement):
     """EXPLAIN view, or EXPLAIN [CREATE VIEW v AS] query: the program a query would get.
 
-    `target` is a relation's name or a query tree; `options`, `name` and `columns` as for CREATE VIEW.
+    `target` is a relation's name or a query tree; `options`, `name` and `columns` as for CREATE VIEW. At the end there
+    may be ALL STRATEGIES and FORMAT f.
     """
 
     target: Name | exp.Expression
@@ -179,6 +181,8 @@ class Explain(Statement):
     options: tuple[Option, ...] = ()
     name: Name | None = None
     columns: tuple[Name, ...] = ()
+    format: str = "text"
+    all_strategies: bool = False
 
 
 @dataclass(frozen=True)
@@ -186,6 +190,14 @@ class Refresh(Statement):
     """REFRESH [VIEW] name: rebuild a suspended view from its inputs."""
 
     name: Name
+
+
+@dataclass(frozen=True)
+class Replan(Statement):
+    """ALTER VIEW name REPLAN [STRATEGY 's']: maintain a view by another program from now on."""
+
+    name: Name
+    strategy: str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 
 import duckdb
 
@@ -127,7 +128,7 @@ SCHEMA = (
     "CREATE SCHEMA IF NOT EXISTS data",
     "CREATE TABLE IF NOT EXISTS hw.meta (key VARCHAR, value VARCHAR)",
     "CREATE TABLE IF NOT EXISTS hw.relations (id BIGINT, folded VARCHAR, definition VARCHAR)",
-    "CREATE TABLE IF NOT EXISTS hw.epochs (number BIGINT, clock TIMESTAMP, changes BIGINT)",
+    "CREATE TABLE IF NOT EXISTS hw.epochs (number BIGINT, clock TIMESTAMP, changes BIGINT, by_relation VARCHAR)",
     "CREATE TABLE IF NOT EXISTS hw.progress (pipeline VARCHAR, batch BIGINT)",
     "CREATE TABLE IF NOT EXISTS hw.rejects (stream VARCHAR, epoch BIGINT, records BIGINT)",
 )
@@ -178,6 +179,15 @@ class Catalog:
         if stream.retain is not None:
             return everything(stream.fields)
         return wanted_of(stream.name, [one.program for one in self.relations if one.program])
+
+    @property
+    def programs(self) -> list[Program]:
+        return [one.program for one in self.relations if one.program is not None]
+
+    @cached_property
+    def map_names(self) -> frozenset[str]:
+        """All maps, the views themselves among them."""
+        return frozenset(one.name for program in self.programs for one in program.maps)
 
     @property
     def grouped(self) -> Mapping[str, bool]:

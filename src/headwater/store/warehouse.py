@@ -24,7 +24,7 @@ from headwater.errors import UserError
 from headwater.store.catalog import SCHEMA
 
 #: Raised whenever an older Headwater could not read what this one writes.
-FORMAT = 1
+FORMAT = 2
 DATABASE = "warehouse.duckdb"
 LOCK = "lock"
 MEMORY = ":memory:"

@@ -156,6 +156,11 @@ CASES += [
     case("carry", t.BIGINT, t.BIGINT, rows=[(7, 3), (0, 5), (-4, 2)]),
     case("carry", D38_2, t.BIGINT, rows=[(D("1.25"), 3), (D("9" * 30 + ".99"), -2)]),
     case("carry", t.DOUBLE, t.BIGINT, rows=[(1.5, 3)]),
+    case("carry", D38_2, D38_2, rows=[(D("1.25"), D("-3.10")), (D("9" * 12 + ".99"), D("2.00"))]),
+    case("total_plus", D38_2, D38_2, rows=[(D("1.25"), D("-3.10")), (None, D("2.00"))]),
+    case("total_plus", t.BIGINT, t.BIGINT, rows=[(7, -3)]),
+    case("total_minus", D38_2, D38_2, rows=[(D("1.25"), D("-3.10")), (D("2.00"), None)]),
+    case("total_minus", t.BIGINT, t.BIGINT, rows=[(7, -3)]),
     case("unscaled", t.Decimal(6, 2), rows=[D("12.34"), D("-0.01"), D("9999.99"), None]),
     case("square", t.BIGINT, rows=[0, -3, 10**12 - 1, None]),
     *(

@@ -148,7 +148,42 @@ def weigh(call: Call, term: Any, n: int) -> object:
     return int(term) * n if isinstance(term, bool) else term * n
 
 
-@define("carry", _weighed(lambda kind: kind), internal=True)
-def carry(call: Call, total: Any, n: int) -> object:
-    """A total, if all that it is made of is there n times."""
+def _product_type(args: tuple[Scalar, ...]) -> Signature:
+    count_args(args, 2)
+    total, n = (arg.type for arg in args)
+    match total, n:
+        case _, t.BIGINT:
+            return Signature((total, n), total)
+        case t.Decimal(_, a), t.Decimal(_, b) if a + b <= t.MAX_PRECISION:
+            return Signature((total, n), t.Decimal(t.MAX_PRECISION, a + b))
+    raise ValueError("takes a total and a BIGINT count, or two totals")
+
+
+@define("carry", _product_type, internal=True)
+def carry(call: Call, total: Any, n: Any) -> object:
+    """A total, if all that it is made of is there n times; or the product of two totals."""
     return _EXACT.multiply(total, Decimal(n)) if isinstance(total, Decimal) else total * n
+
+
+def _same_totals(args: tuple[Scalar, ...]) -> Signature:
+    count_args(args, 2)
+    a, b = (arg.type for arg in args)
+    if isinstance(a, t.Decimal) and isinstance(b, t.Decimal):
+        both: t.Type = t.Decimal(t.MAX_PRECISION, max(a.scale, b.scale))
+    elif a == b and a in (t.BIGINT, t.DOUBLE):
+        both = a
+    else:
+        raise ValueError("takes two totals of the same kind")
+    return Signature((both, both), both)
+
+
+@define("total_plus", _same_totals, internal=True)
+def total_plus(call: Call, a: Any, b: Any) -> object:
+    """Two totals added up."""
+    return _EXACT.add(a, b) if isinstance(a, Decimal) else a + b
+
+
+@define("total_minus", _same_totals, internal=True)
+def total_minus(call: Call, a: Any, b: Any) -> object:
+    """A total less another."""
+    return _EXACT.subtract(a, b) if isinstance(a, Decimal) else a - b

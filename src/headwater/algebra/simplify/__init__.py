@@ -7,14 +7,18 @@ them to that after every step.
 from __future__ import annotations
 
 from headwater.algebra.nodes import IllFormed, Node
+from headwater.algebra.simplify.drop_arms import drop_arms
 from headwater.algebra.simplify.drop_empty import drop_empty
 from headwater.algebra.simplify.drop_keeps import drop_keeps
 from headwater.algebra.simplify.evaluate_values import evaluate_values
 from headwater.algebra.simplify.fold_constants import fold_constants
 from headwater.algebra.simplify.merge_filters import merge_filters
 from headwater.algebra.simplify.merge_projects import merge_projects
+from headwater.algebra.simplify.own_domain import own_domain
+from headwater.algebra.simplify.own_groups import own_groups
 from headwater.algebra.simplify.pushdown_predicates import pushdown_predicates
 from headwater.algebra.simplify.running_sums import running_sums
+from headwater.algebra.simplify.unique_groups import unique_groups
 
 REWRITES = (
     fold_constants,  # first: what is constant cannot fail, so more predicates can move
@@ -23,11 +27,22 @@ REWRITES = (
     pushdown_predicates,
     fold_constants,  # a predicate that moved below a projection may have become constant there
     merge_filters,
+    drop_arms,
     drop_empty,
     drop_keeps,  # what was to be read several times may be read once by now
+    evaluate_values,
+    unique_groups,
+    fold_constants,  # what was asked of a count is asked of one row now
+    merge_projects,
+    own_domain,  # after groups of one row have opened the way to the domain
+    drop_keeps,
     pushdown_predicates,
     merge_filters,
     merge_projects,  # predicates that moved out of the way leave projections side by side
+    own_groups,  # after the conditions have come to the rows they are about, and nothing is in between
+    pushdown_predicates,
+    merge_filters,
+    merge_projects,
     running_sums,  # after the conditions have come to the joins they belong to
     evaluate_values,
 )

@@ -30,8 +30,8 @@ def _drop(node: Node) -> Node:
             return _nothing(node)
         case Filter() | Project() | Negate() | Repeat() | Keep() | Over() | Join():
             return _nothing(node) if any(_is_empty(child) for child in node.children) else node
-        case Present() if node.sums.keys and _is_empty(node.sums.input):
-            return _nothing(node)
+        case Present(having=having) if node.sums.keys:
+            return _nothing(node) if _is_empty(node.sums.input) or any(map(_never, conjuncts(having))) else node
         case Union(inputs=inputs) if any(_is_empty(one) for one in inputs):
             left = tuple(one for one in inputs if not _is_empty(one))
             return _nothing(node) if not left else left[0] if len(left) == 1 else Union(left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headwater.algebra.functions import REGISTRY, may_raise
 from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.functions.evaluate import evaluate_scalar
 from headwater.algebra.nodes import Node, transform
@@ -24,12 +25,22 @@ def fold(scalar: Scalar) -> Scalar:
             after = _rebuilt(scalar, function, tuple(fold(arg) for arg in args))
         case _:
             return scalar
+    if _is_null(after):
+        return Literal(None, after.type)
     if not after.children or not all(isinstance(child, Literal) for child in after.children):
         return after
     try:
         return Literal(evaluate_scalar(after, {}), after.type)
     except EvaluationError:
         return after
+
+
+def _is_null(scalar: Scalar) -> bool:
+    """Whether a call is NULL because an argument is; the others must not have something to say first."""
+    if not isinstance(scalar, Call) or not REGISTRY[scalar.function].strict:
+        return False
+    nulls = [isinstance(arg, Literal) and arg.value is None for arg in scalar.args]
+    return any(nulls) and not any(may_raise(arg) for arg in scalar.args)
 
 
 def _rebuilt(call: Call, function: str, args: tuple[Scalar, ...]) -> Call:

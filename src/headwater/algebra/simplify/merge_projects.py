@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headwater.algebra.nodes import ONE, Named, Node, Over, Present, Project, Sum, transform
+from headwater.algebra.nodes import Named, Node, Over, Present, Project, Sum, transform
 from headwater.algebra.scalars import Column, Scalar, substitute
 
 #: A merged node may have so many scalars and not more, unless it had them before: x + x over x + x over ... doubles.
@@ -30,11 +30,12 @@ def _merge(node: Node) -> Node:
             return node if merged is None else replace(block, outputs=merged)
         case Sum(input=Project(input=source, columns=inner), keys=keys, terms=terms, picks=picks, count=count):
             args = tuple(("", arg) for _, pick in picks for arg in pick.scalars)
-            merged = _through(inner, keys + terms + args)
-            if merged is not None and count == ONE:
+            merged = _through(inner, keys + terms + args + (("", count),))
+            if merged is not None:
                 given = iter(scalar for _, scalar in merged[len(keys) + len(terms) :])
                 again = tuple((name, one.map(lambda _: next(given))) for name, one in picks)
-                return Sum(source, merged[: len(keys)], merged[len(keys) : len(keys) + len(terms)], again)
+                below = merged[: len(keys)], merged[len(keys) : len(keys) + len(terms)]
+                return Sum(source, *below, again, merged[-1][1])
     return node
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from headwater import types as t
-from headwater.algebra.folds import RUNNING, Sorting, WindowCall
+from headwater.algebra.folds import RUNNING, Frame, Sorting, WindowCall
+from headwater.algebra.joins import flatten, joined
 from headwater.algebra.nodes import (
     COUNT,
     Filter,
@@ -25,6 +26,7 @@ from headwater.algebra.nodes import (
     Union,
     transform,
 )
+from headwater.algebra.renaming import canonical
 from headwater.algebra.scalars import (
     TRUE,
     Call,
@@ -130,6 +132,11 @@ def _running(node: Present, found: _Match) -> Node:
     shown += tuple((p.name, Column(f.name, f.type)) for p, f in zip(payload, levels.payload, strict=True))
     level = Present(levels, shown, TRUE)
     order = [one.name for one in (*parts, at)]
+    keys = tuple((one.name, one) for one in parts)
+    if _are_levels(found, levels):
+        # Each level is a value of its own: it sees those that come before it.
+        frame = Frame("rows", None, -1 if test in ("<", ">") else 0)
+        return _over(node, level, keys, payload, (Sorting(at, descending=test in ("<", "<=")),), frame, found, at, [])
     below = Project(
         level,
         (*((name, level.column(name)) for name in order), (tag.name, Literal(_LEVEL, t.INT)), *_as_is(payload)),
@@ -144,24 +151,66 @@ def _running(node: Present, found: _Match) -> Node:
     )
     # value < x: rows with a larger x count, so these come first.
     sorting = (Sorting(at, descending=test in ("<", "<=")), Sorting(tag))
-    totals = [Column(f"{p.name}~", WindowCall("total", (p,), sorting, RUNNING).type) for p in payload]
-    calls = tuple(
-        (total.name, WindowCall("total", (p,), sorting, RUNNING)) for total, p in zip(totals, payload, strict=True)
-    )
+    both = Union((below, asked))
+    return _over(node, both, keys, payload, sorting, RUNNING, found, at, [call("=", tag, mine)])
+
+
+def _over(
+    node: Present,
+    rows: Node,
+    keys: tuple[Named, ...],
+    payload: list[Column],
+    sorting: tuple[Sorting, ...],
+    frame: Frame,
+    found: _Match,
+    at: Column,
+    asked: list[Scalar],
+) -> Over:
+    """Running sums of the payload over rows, as the node would show them."""
+    sums = node.sums
+    windows = [WindowCall("total", (p,), sorting, frame) for p in payload]
+    totals = [Column(f"{p.name}~", window.type) for p, window in zip(payload, windows, strict=True)]
+    calls = tuple((total.name, window) for total, window in zip(totals, windows, strict=True))
+    parts = [key for _, key in keys]
     given: dict[str, Scalar] = {name: _place(key, found, parts, at) for name, key in sums.keys}
     given |= {f.name: cast(total, f.type) for f, total in zip(sums.payload, totals, strict=True)}
-    count = given[COUNT]
-    having = conjunction([call("=", tag, mine), call(">", count, Literal(0, t.BIGINT)), substitute(node.having, given)])
+    having = conjunction([*asked, call(">", given[COUNT], Literal(0, t.BIGINT)), substitute(node.having, given)])
     outputs = tuple((name, substitute(scalar, given)) for name, scalar in node.outputs)
-    keys = tuple((one.name, one) for one in parts)
-    return Over(Union((below, asked)), keys, calls, outputs, having)
+    return Over(rows, keys, calls, outputs, having)
+
+
+def _are_levels(found: _Match, levels: Sum) -> bool:
+    """Whether the values are those that the rows themselves have, NULL apart: VWAP asks each price of the same book."""
+    values = found.values
+    if not isinstance(values, Present) or values.sums.picks or values.having not in (TRUE, *_there(values)):
+        return False
+    shown = dict(values.outputs)
+    inner = dict(values.sums.keys)
+    asked = [shown[one.name] for one, _ in found.equal] + [shown[found.compared[0].name]]
+    own = [inner.get(one.name) if isinstance(one, Column) else None for one in asked]
+    if None in own or len(own) != len(inner):
+        return False
+    mine = tuple((name, key) for (name, _), key in zip(levels.keys, own, strict=True) if key is not None)
+    return canonical(_bare(values.sums.input, mine)) == canonical(_bare(levels.input, levels.keys))
+
+
+def _there(values: Present) -> list[Scalar]:
+    return [call("is not null", Column(name, key.type)) for name, key in values.sums.keys]
+
+
+def _bare(node: Node, keys: tuple[Named, ...]) -> Sum:
+    """Groups of rows without the conditions that say that their keys are there."""
+    flat = flatten(node)
+    over = tuple((name, flat.through(key)) for name, key in keys)
+    there = {call("is not null", key) for _, key in over}
+    return Sum(joined(flat.leaves, [one for one in flat.conditions if one not in there]), over, ())
 
 
 def _as_is(columns: list[Column]) -> tuple[Named, ...]:
     return tuple((one.name, one) for one in columns)
 
 
-def _place(key: Scalar, found: _Match, parts: list[Column], at: Column) -> Scalar:
+def _place(key: Scalar, found: _Match, parts: list[Scalar], at: Column) -> Scalar:
     for part, (one, _) in zip(parts, found.equal, strict=True):
         if one == key:
             return part

@@ -23,7 +23,7 @@ from headwater.emit.functions.build import (
     text,
     wrap,
 )
-from headwater.emit.functions.decimals import long_quotient, unscaled
+from headwater.emit.functions.decimals import long_quotient, quotient, unscaled
 
 
 def _positive(count: exp.Expr) -> exp.Expr:
@@ -59,6 +59,10 @@ def _sum_double(
     )
 
 
+#: A group has at most ten to this many rows; a total of more does not fit, which raises.
+_ROWS = 14
+
+
 @emits("avg_decimal")
 def _avg_decimal(call: Call, total: exp.Expr, n: exp.Expr, witness: exp.Expr) -> exp.Expr:
     kind, result = call.args[0].type, call.type
@@ -66,6 +70,10 @@ def _avg_decimal(call: Call, total: exp.Expr, n: exp.Expr, witness: exp.Expr) ->
     assert isinstance(result, t.Decimal)
     shift = result.scale - kind.scale
     count = cast(fn("nullif", n, number(0)), "HUGEINT")
+    digits = result.precision - result.scale + _ROWS + kind.scale
+    if digits + shift < t.MAX_PRECISION:
+        total_type = t.Decimal(digits, kind.scale)
+        return quotient(cast(total, duckdb_type(total_type)), count, total_type, t.Decimal(19, 0), result)
     return long_quotient(unscaled(total, kind), count, shift, result, bottom_digits=19)
 
 
@@ -141,3 +149,13 @@ def _weigh(call: Call, term: exp.Expr, n: exp.Expr) -> exp.Expr:
 @emits("carry")
 def _carry(call: Call, total: exp.Expr, n: exp.Expr) -> exp.Expr:
     return cast(infix(exp.Mul, total, n), duckdb_type(call.type))
+
+
+@emits("total_plus")
+def _total_plus(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    return infix(exp.Add, a, b)
+
+
+@emits("total_minus")
+def _total_minus(call: Call, a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    return infix(exp.Sub, a, b)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headwater.algebra.nodes import Node, Present, Project
+from headwater.algebra.nodes import Present, Project
 from headwater.delta.derive import derive
-from headwater.plan.blocks import cut
-from headwater.plan.program import Add, Map, Program, Statement, Touch
+from headwater.plan.program import Add, BlockPlan, Map, Statement, Touch
 
 NAME = "first order"
 
 
-def first_order(view: str, query: Node) -> Program:
-    """Compile a view's query."""
-    maps = cut(view, query)
-    statements = [statement for one in maps for statement in statements_of(one)]
-    return Program(view, NAME, query, maps, tuple(statements))
+def first_order(one: Map, view: str, number: int) -> BlockPlan:
+    """How a block is maintained by its own delta."""
+    return BlockPlan([one], statements_of(one))
 
 
 def statements_of(one: Map) -> list[Statement]:

@@ -1,0 +1,131 @@
+"""Figures as plots, SVG files beside the JSON: what is in the table, to be seen at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from benchmarks.systems import CHOSEN, DUCKDB, HARD_CODED, SPARK, STRATEGIES
+
+Row = Mapping[str, object]
+Drawn = tuple[str, Figure]
+
+#: A colour for each system, the same in all plots.
+COLOURS = dict(
+    zip(
+        (*STRATEGIES, CHOSEN, HARD_CODED, DUCKDB, SPARK),
+        ("#1b7837", "#2166ac", "#92c5de", "#b2abd2", "#80cdc1", "#8c510a", "#000000", "#d6604d", "#bababa", "#f4a582"),
+        strict=True,
+    )
+)
+TIME = "milliseconds for an epoch, median"
+
+
+def draw(suite: str, rows: Sequence[Row], file: Path) -> list[Path]:
+    """Write a suite's plots, if it has any, next to its file of figures; returns their paths."""
+    out: list[Path] = []
+    for name, figure in PLOTS.get(suite, lambda _: iter(()))(rows):
+        path = file.with_name(f"{file.stem}-{name}.svg")
+        figure.savefig(path, format="svg", bbox_inches="tight", metadata={"Date": None})
+        out.append(path)
+    return out
+
+
+def strategies(rows: Sequence[Row]) -> Iterator[Drawn]:
+    """Bars by query and system, one plot for each scale and size; faint where a system did not get to the end."""
+    for (scale, changes), some in _grouped(rows, "scale", "changes"):
+        timed = [row for row in some if row.get("p50 ms") is not None]
+        queries = list(dict.fromkeys(str(row["query"]) for row in some))
+        systems = [one for one in COLOURS if any(row["system"] == one for row in timed)]
+        if not systems:
+            continue
+        figure, axes = _axes(width=max(5.0, 1.3 * len(queries) + 2))
+        width = 0.8 / max(1, len(systems))
+        for number, system in enumerate(systems):
+            for row in (row for row in timed if row["system"] == system):
+                place = queries.index(str(row["query"])) + (number - (len(systems) - 1) / 2) * width
+                shade = 0.35 if row.get("note") else 1.0
+                axes.bar(place, row["p50 ms"], width * 0.95, color=COLOURS[system], alpha=shade)
+            axes.bar(0, 0, color=COLOURS[system], label=system)
+        axes.set_xticks(range(len(queries)), queries)
+        axes.set_ylabel(TIME)
+        at = f", scale {scale}" if scale is not None else ""
+        axes.set_title(f"Epochs of {changes:,} changes{at}")
+        _finish(axes)
+        yield f"{changes}" if scale is None else f"{scale}-{changes}", figure
+
+
+def growth(rows: Sequence[Row]) -> Iterator[Drawn]:
+    """A line for each query over the scales, one plot for each system and size."""
+    for (system, changes), some in _grouped(rows, "system", "changes"):
+        figure, axes = _axes()
+        _lines(axes, some, "scale", lambda row: str(row["query"]))
+        axes.set_xlabel("TPC-H scale factor")
+        axes.set_title(f"{system}, epochs of {changes:,} changes")
+        _finish(axes)
+        yield f"{str(system).replace(' ', '-')}-{changes}", figure
+
+
+def proportion(rows: Sequence[Row]) -> Iterator[Drawn]:
+    """Lines over the rows that are stored, for each size; DuckDB's recomputation dashed. One plot for each view."""
+    for (view,), some in _grouped(rows, "view"):
+        figure, axes = _axes()
+        _lines(axes, some, "rows", lambda row: f"epochs of {row['changes']:,} changes")
+        most = max(int(str(row["changes"])) for row in some)
+        whole = [row for row in some if row["changes"] == most]
+        axes.plot(
+            [row["rows"] for row in whole], [row["recompute ms"] for row in whole], "--", color="grey", label=DUCKDB
+        )
+        axes.set_xlabel("rows of the map or tables")
+        axes.set_title(f"View {view}")
+        _finish(axes)
+        yield str(view), figure
+
+
+def _lines(axes: Any, rows: Sequence[Row], x: str, label: Callable[[Row], str]) -> None:
+    for name in dict.fromkeys(map(label, rows)):
+        line = [row for row in rows if label(row) == name and row.get("p50 ms") is not None]
+        axes.plot([row[x] for row in line], [row["p50 ms"] for row in line], marker="o", label=name)
+    axes.set_xscale("log")
+    places = sorted({row[x] for row in rows}, key=lambda one: float(str(one)))
+    axes.set_xticks(places, [f"{one:,}" for one in places])
+    axes.minorticks_off()
+    axes.set_ylabel(TIME)
+
+
+def _grouped(rows: Sequence[Row], *columns: str) -> Iterator[tuple[tuple[object, ...], list[Row]]]:
+    def of(row: Row) -> tuple[object, ...]:
+        return tuple(row.get(column) for column in columns)
+
+    for values, some in groupby(sorted(rows, key=lambda row: tuple(map(str, of(row)))), of):
+        yield values, list(some)
+
+
+def _axes(width: float = 6.5) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(width, 4))
+    return figure, figure.subplots()
+
+
+def _finish(axes: Any) -> None:
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.grid(axis="y", which="major", alpha=0.4)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+
+
+PLOTS: Mapping[str, Callable[[Sequence[Row]], Iterator[Drawn]]] = {
+    "finance": strategies,
+    "growth": growth,
+    "proportion": proportion,
+    "tpch": strategies,
+}

@@ -1,0 +1,56 @@
+"""What the planner is told of a warehouse, and what it has to say about the plans in use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.engine.observe import Spent, clearly_beaten, observe
+from headwater.plan.compile import Surroundings, compile_view
+from headwater.plan.cost import cost_of
+from headwater.store.catalog import Relation
+
+if TYPE_CHECKING:
+    from headwater.database import Database
+
+#: A view's plan is compared with others after so many epochs, and again after as many.
+_ENOUGH_EPOCHS = 20
+_EPOCHS_BETWEEN = 100
+
+
+def surroundings(db: Database) -> Surroundings:
+    """What a view is compiled among."""
+    catalog = db.engine.catalog
+    reader = db.warehouse.reader()
+    try:
+        observed = observe(reader, catalog)
+    finally:
+        reader.close()
+    return Surroundings(catalog.programs, {one.name for one in catalog if one.static}, observed)
+
+
+def advice(db: Database, view: Relation, known: dict[str, tuple[int, str | None]]) -> str | None:
+    """What to do about a view whose plan is clearly beaten by another; None if nothing."""
+    spent = db.engine.spent.get(view.name)
+    program = view.program
+    if program is None or view.suspended or spent is None or spent.epochs < _ENOUGH_EPOCHS:
+        return None
+    epoch, found = known.get(view.name, (-_EPOCHS_BETWEEN, None))
+    if db.engine.epoch - epoch >= _EPOCHS_BETWEEN:
+        found = _better_plan(db, view, spent)
+        known[view.name] = db.engine.epoch, found
+    return found
+
+
+def _better_plan(db: Database, view: Relation, spent: Spent) -> str | None:
+    assert view.program is not None
+    among = surroundings(db)
+    best = compile_view(view.name, view.program.query, None, among)
+    expected = cost_of(view.program, among.observed, among.maps_beside(view.name)).milliseconds
+    rival = cost_of(best, among.observed, among.maps_beside(view.name)).milliseconds
+    if best.strategy == view.program.strategy or not clearly_beaten(expected, spent.milliseconds, rival):
+        return None
+    hoped = spent.milliseconds * rival / expected
+    return (
+        f"takes {spent.milliseconds:.1f} ms an epoch by {view.program.strategy}, and perhaps {hoped:.1f} ms by "
+        f"{best.strategy}: ALTER VIEW {view.name} REPLAN"
+    )
