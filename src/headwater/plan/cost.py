@@ -23,7 +23,7 @@ from headwater.plan.statistics import Observed
 
 @dataclass(frozen=True)
 class Prices:
-    """Milliseconds, for one statement or one row; measured on two cores, see docs/design/cost.md."""
+    """Milliseconds, for one statement or one row; measured on two cores, see docs/design/planner.md."""
 
     statement: float = 0.9
     settle: float = 3.0  #: the long statement that tells what a block showed from what it shows
