@@ -122,3 +122,12 @@ def test_explain_shows_what_was_weighed(db: hw.Database) -> None:
     assert [one["strategy"] for one in everything.to_dict()["rivals"]]  # type: ignore[attr-defined]
     asked = str(db.explain(f"EXPLAIN CREATE VIEW w STRATEGY 'tree' AS {QUERY} ALL STRATEGIES"))
     assert "strategy: tree, as asked for" in asked and "recompute" in asked
+
+
+def test_a_strategy_that_gives_up_does_not_keep_its_name(db: hw.Database) -> None:
+    db.execute("; ".join(f"CREATE TABLE t{i} (a INT, b INT, x DECIMAL(4,1))" for i in range(10)))
+    joins = " ".join(f"JOIN t{i} ON t0.a = t{i}.a" for i in range(1, 10))
+    db.execute(f"CREATE VIEW v STRATEGY 'viewlet' AS SELECT t0.b, SUM(t0.x * t9.x) AS v FROM t0 {joins} GROUP BY t0.b")
+    program = db.find("v").program
+    assert program is not None
+    assert (program.strategy, len(program.maps)) == ("first order", 1)
