@@ -82,20 +82,3 @@ def _extents(connection: duckdb.DuckDBPyConnection, relation: Relation) -> dict[
             low, high = as_number(about.get("min")), as_number(about.get("max"))
             out[f.name] = Extent(float(about["approx_unique"]), low, high)
     return out
-
-
-def clearly_beaten(expected: float, measured: float, rival: float) -> bool:
-    """Whether another plan would be clearly faster than the one in use, as far as estimates can tell.
-
-    Estimates are corrected by what the plan in use takes: `measured` instead of `expected`, and the same for the other.
-
-    Args:
-        expected: milliseconds that the plan in use was expected to take.
-        measured: milliseconds that it takes.
-        rival: milliseconds that the other is expected to take.
-    """
-    return rival * 1.5 < expected and measured * (1 - rival / expected) > _WORTH
-
-
-#: Milliseconds an epoch; for less, no plan is changed.
-_WORTH = 1.0
