@@ -112,7 +112,7 @@ class Contest:
         measured = len(round_.epochs) - round_.warm_up
         for number, epoch in enumerate(round_.epochs):
             turns = [lane for lane in lanes if lane.out is None]
-            if number == round_.warm_up:
+            if number in (round_.warm_up // 2, round_.warm_up):
                 self._adapt(turns)
             shift = number % max(1, len(turns))  # nobody is always first
             for lane in turns[shift:] + turns[:shift]:
@@ -129,7 +129,7 @@ class Contest:
 
     @staticmethod
     def _adapt(lanes: list[Lane]) -> None:
-        """After the warm-up each may make itself comfortable with what it has seen."""
+        """In and after the warm-up each may make itself comfortable with what it has seen."""
         for lane in lanes:
             assert lane.system is not None
             lane.system.adapt()
@@ -148,7 +148,7 @@ class Contest:
         try:
             with watch:
                 lane.system.apply(epoch)
-        except (HeadwaterError, duckdb.Error) as error:
+        except Exception as error:  # whatever a system says when it is interrupted
             if watch.rang:
                 reason = f"stopped after {limit:.0f} s, in {what}"
             elif "out of memory" in str(error).lower():

@@ -20,7 +20,7 @@ from benchmarks.systems import CHOSEN, DUCKDB, HARD_CODED, STRATEGIES, Query
 from benchmarks.workloads.order_book import EVENTS, SCHEMA, TABLES, Book
 
 #: Epochs by their size: how many warm up, how many are measured.
-EPOCHS = {10: (3, 20), 100: (2, 20), 1_000: (2, 10), 10_000: (1, 4)}
+EPOCHS = {10: (8, 20), 100: (4, 20), 1_000: (4, 10), 10_000: (2, 4)}
 QUERIES = ("axf", "bsp", "bsv", "mst", "psp", "vwap")
 
 

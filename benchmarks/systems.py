@@ -68,7 +68,7 @@ class System(ABC):
         """Make ready for `apply`; not measured either."""
 
     def adapt(self) -> None:  # noqa: B027
-        """Change plans by what was seen so far; not measured either."""
+        """Change plans by what was seen so far, and come to rest; not measured either."""
 
     @abstractmethod
     def apply(self, epoch: Changes) -> None:
@@ -125,13 +125,17 @@ class Headwater(System):
             raise AssertionError(f"{self.name} could not take an epoch: {operations.committed}")
 
     def adapt(self) -> None:
-        """Who has not been told how to maintain the view may change its mind, as far as the rows are still there."""
+        """Who has not been told how to maintain the view may change its mind, as far as the rows are still there.
+
+        And whatever was begun in the background comes to its end.
+        """
         if self.name == CHOSEN:
             try:
                 self.db.execute("ALTER VIEW answer REPLAN")
             except hw.HeadwaterError as error:
                 if error.code != "HW506":
                     raise
+        self.db.consolidator.wait(60)
 
     def contents(self) -> Bag:
         return bag(self.db.query("SELECT * FROM answer"))
@@ -203,14 +207,17 @@ class SparkRecompute(System):
         self._rows = DuckRecompute(query)
         self._folder, self._query, self._session = folder / "spark", query.text, session
         self._folder.mkdir(parents=True)
+        self._layouts = 0
 
     def follow(self, epoch: Changes) -> None:
         self._rows.follow(epoch)
 
     def lay_out(self) -> None:
+        self._layouts += 1  # Spark remembers files by their names
         for name, table in self._rows.tables().items():
-            file = self._folder / f"{name}.parquet"
+            file = self._folder / f"{name}-{self._layouts}.parquet"
             pq.write_table(table, file)
+            (self._folder / f"{name}-{self._layouts - 1}.parquet").unlink(missing_ok=True)
             self._session.read.parquet(str(file)).createOrReplaceTempView(name)
 
     def apply(self, epoch: Changes) -> None:

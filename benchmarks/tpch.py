@@ -36,7 +36,7 @@ from benchmarks.workloads.tpch import ACTIVE_ORDERS, BARE, PREFIXED, Columns, Da
 from headwater.spark.session import start_session
 
 #: Epochs by their size: how many warm up, how many are measured.
-EPOCHS = {1_000: (3, 12), 10_000: (2, 8), 100_000: (1, 3)}
+EPOCHS = {1_000: (8, 12), 10_000: (8, 8), 100_000: (2, 4)}
 SYSTEMS = (*STRATEGIES, CHOSEN, HARD_CODED, DUCKDB)
 #: The tables from which rows are deleted, and what is unique in them.
 KEYS = {"orders": "orderkey"}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwater.engine.observe import Spent, observe
+from headwater.plan.choose import MARGIN
 from headwater.plan.compile import Surroundings, compile_view
 from headwater.plan.cost import cost_of
+from headwater.plan.program import Program
 from headwater.store.catalog import Relation
 
 if TYPE_CHECKING:
@@ -21,13 +24,30 @@ _WORTH = 1.0
 
 def surroundings(db: Database) -> Surroundings:
     """What a view is compiled among."""
-    catalog = db.engine.catalog
-    reader = db.warehouse.reader()
-    try:
-        observed = observe(reader, catalog)
-    finally:
-        reader.close()
+    with db.engine.lock:  # no epoch changes how DuckDB plans meanwhile: it knows statistics only when it plans in full
+        db.warehouse.plan_quickly(False)
+        catalog = db.engine.catalog
+        reader = db.warehouse.reader()
+        try:
+            observed = observe(reader, catalog, db.engine.extents)
+        finally:
+            reader.close()
     return Surroundings(catalog.programs, {one.name for one in catalog if one.static}, observed)
+
+
+def replanned(view: str, before: Program, strategy: str | None, among: Surroundings) -> Program:
+    """The program that a view gets under a strategy, or by cost; the one it has, unless another is clearly cheaper.
+
+    What a plan needs that another has not kept may be gone for good, so a change must be worth it.
+    """
+    best = compile_view(view, before.query, strategy, among)
+    if strategy is not None:
+        return best
+    beside = among.maps_beside(view)
+    now, then = (cost_of(one, among.observed, beside).milliseconds for one in (before, best))
+    if then < now * MARGIN:
+        return best
+    return replace(before, hinted=False, rivals=best.rivals)
 
 
 def advice(db: Database, view: Relation, known: dict[str, tuple[int, str | None]]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from headwater.algebra.functions import may_raise
 from headwater.algebra.nodes import scalars
 from headwater.algebra.scalars import TRUE
 from headwater.emit.duckdb import Emitter
-from headwater.emit.maintain import map_statements, step_statement, stepwise_statement
+from headwater.emit.layout import key_column
+from headwater.emit.maintain import grouped_maps, map_statements, step_statement, stepwise_statement
 from headwater.errors import NotSupported, UserError
 from headwater.plan.dag import InputNote
 from headwater.plan.explain import EmittedSQL, Explanation
@@ -145,8 +147,7 @@ def explain_relation(db: Database, relation: Relation) -> Explanation:
 def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (), strict: bool = False) -> Explanation:
     """A program with what the catalogue and the emitter know of it."""
     catalog = db.engine.catalog
-    own = {one.name: bool(one.present.sums.keys) for one in program.maps if one.present is not None}
-    emitter = Emitter({**catalog.grouped, **own})
+    emitter = Emitter({**catalog.grouped, **grouped_maps(program.maps)})
     steps = tuple(_pretty(_step_sql(one, program.map(one.target), emitter)) for one in program.steps)
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
     emitted = EmittedSQL(
@@ -173,8 +174,19 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
             again = "re-reads" if len(program.maps) == 1 else "is evaluated anew from its maps"
             read = ", ".join(sorted(one.definition.relations))
             notes = (*notes, f"{program.view} {again} {read} whole at every change: strategy {program.strategy}")
+    notes = (*notes, *_looked_up(db, program))
     sizes = store_sizes(db.warehouse, [*program.inputs, *(one.name for one in program.maps)])
     return Explanation(program, tuple(inputs), emitted, notes, sizes)
+
+
+def _looked_up(db: Database, program: Program) -> Iterator[str]:
+    """What there is beside stores, to find few rows in them."""
+    keys = {one.name: one.present.sums.keys if one.present else one.keys or () for one in program.maps}
+    for store in (*program.inputs, *keys):
+        names = {key_column(i): str(key) for i, (_, key) in enumerate(keys.get(store, ()))}
+        for copy in db.engine.access.copies_of(store):
+            by = ", ".join(names.get(text, text) for text in copy.path.columns)
+            yield f"few rows of {store} are looked up by {by}, in a sorted copy of {copy.rows:,} rows"
 
 
 def _step_sql(statement: Add | Touch, target: Map, emitter: Emitter) -> str:

@@ -30,7 +30,7 @@ from headwater.engine.operations import (
 from headwater.errors import HeadwaterError, NotSupported, UserError
 from headwater.plan.compile import compile_view, weigh
 from headwater.plan.explain import Explanation
-from headwater.planning import surroundings
+from headwater.planning import replanned, surroundings
 from headwater.results import Result, count_of
 from headwater.serve.query import count_rows
 from headwater.sql import statements as s
@@ -244,13 +244,14 @@ def _replan(db: Database, statement: s.Replan) -> Result:
                 span=statement.name.span,
                 hint="choose another strategy",
             )
-        among = surroundings(db)
-        program = compile_view(relation.name, before.query, statement.strategy, among)
+        program = replanned(relation.name, before, statement.strategy, surroundings(db))
         try:
             definitions.replan(db.engine, relation, program)
         except HeadwaterError as error:
             raise error.at(statement.name.span) from error.__cause__
     db.advice.pop(relation.name, None)
+    if program.maps == before.maps:
+        return Result("ALTER VIEW", f"view {relation.name} keeps its plan, by strategy {program.strategy}")
     new = len({one.name for one in program.maps} - {one.name for one in before.maps})
     kept = f"{len(program.maps)} {'map' if len(program.maps) == 1 else 'maps'}, {new} new"
     return Result("ALTER VIEW", f"view {relation.name} is maintained by strategy {program.strategy} ({kept})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,8 @@ from headwater.engine.observe import Spent, observe
 from headwater.plan.compile import STRATEGIES, Surroundings, compile_view, weigh
 from headwater.plan.cost import cost_of
 from headwater.plan.sizes import Sizes
-from headwater.plan.statistics import Extent, Observed
+from headwater.plan.statistics import Extent, Observed, unknown
+from headwater.planning import surroundings
 from headwater.types import DATE, INT, Field
 
 QUERY = "SELECT o.c, SUM(l.q) AS q FROM orders o JOIN line l ON o.k = l.k GROUP BY o.c"
@@ -91,11 +93,13 @@ def test_relations_that_never_change_need_no_statements_and_no_maps(db: hw.Datab
 
 
 def test_what_is_seen_of_relations(db: hw.Database) -> None:
-    assert observe(db.engine.connection, db.engine.catalog) == {}
+    nothing = observe(db.engine.connection, db.engine.catalog, {})
+    assert nothing.keys() >= {"orders", "line"}
+    assert all(one == replace(unknown(), kept=True) for one in nothing.values())
     db.insert("orders", [{"k": k, "c": k % 7} for k in range(2000)])
     for n in range(5):
         db.insert("orders", [{"k": k, "c": n} for k in range(20)])
-    seen = observe(db.engine.connection, db.engine.catalog)["orders"]
+    seen = surroundings(db).observed["orders"]
     assert seen.rows == 2100
     assert seen.rate == 20  # the first load is no rate
     assert 1500 < seen.columns["k"].distinct < 2500
@@ -131,3 +135,19 @@ def test_a_strategy_that_gives_up_does_not_keep_its_name(db: hw.Database) -> Non
     program = db.find("v").program
     assert program is not None
     assert (program.strategy, len(program.maps)) == ("first order", 1)
+
+
+def test_what_was_seen_of_a_stream_is_known_when_it_is_not_stored_any_more() -> None:
+    with hw.connect() as other:
+        assert isinstance(other, hw.Database)
+        other.execute("""
+            CREATE STREAM s (k INT NOT NULL, g INT NOT NULL); CREATE TABLE t (k INT NOT NULL, x INT NOT NULL);
+            CREATE VIEW v STRATEGY 'first order' AS SELECT g, SUM(x) AS x FROM s JOIN t ON s.k = t.k GROUP BY g
+        """)
+        for n in range(4):
+            other.insert("s", [(k, k % 3) for k in range(500 if n == 0 else 5)])
+        before = surroundings(other).observed["s"]
+        assert before.rows == 515 and 400 < before.columns["k"].distinct < 600
+        other.execute("ALTER VIEW v REPLAN STRATEGY 'viewlet'")
+        assert not other.engine.catalog.keeps(other.engine.catalog.find("s"))  # type: ignore[arg-type]
+        assert surroundings(other).observed["s"] == before

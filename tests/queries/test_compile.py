@@ -10,7 +10,7 @@ import pytest
 
 import headwater as hw
 from headwater.emit.duckdb import Emitter
-from headwater.emit.maintain import map_statements, step_statement
+from headwater.emit.maintain import grouped_maps, map_statements, step_statement
 from headwater.errors import HeadwaterError
 from headwater.plan.compile import compile_view
 from headwater.sql.lower import lower_view
@@ -31,8 +31,7 @@ def emitted(db: hw.Database, query: str) -> int:
     assert isinstance(statement, CreateView)
     node = lower_view(statement.query, db.relations_for_views(), statement.source)
     program = compile_view("v", node)
-    grouped = {one.name: bool(one.present.sums.keys) for one in program.maps if one.present is not None}
-    emitter = Emitter({**db.engine.catalog.grouped, **grouped})
+    emitter = Emitter({**db.engine.catalog.grouped, **grouped_maps(program.maps)})
     texts = [step_statement(one, program.map(one.target), emitter).first for one in program.steps]
     settled = [map_statements(program, one, emitter).settle for one in program.maps]
     texts += [one.first for one in settled if one is not None]

@@ -1,6 +1,7 @@
 """SQL that turns what a user asks for (insert, delete, put, update) into a signed delta, and checks it.
 
 Every statement sees the relation as of the operations before it in the same epoch: the store and the delta so far.
+Where `found` names a view, what the statement needs of the store was looked up, and is there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from headwater.emit.layout import (
     column,
     delta_table,
     fill,
+    found_table,
     name,
     number,
     same_row,
@@ -69,13 +71,13 @@ def insert_latest(relation: str, fields: t.Schema, key: t.Schema, source: str) -
     return _into_delta(relation, query)
 
 
-def retire_keys(relation: str, fields: t.Schema, key: t.Schema, source: str, changed: bool) -> Fill:
+def retire_keys(relation: str, fields: t.Schema, key: t.Schema, source: str, changed: bool, found: str = "") -> Fill:
     """The present rows of a batch's keys leave."""
     names = [f.name for f in fields]
     count = total(column(MULTIPLICITY, _CURRENT))
     gone = as_column(exp.Neg(this=bigint(count)), MULTIPLICITY)
     query = exp.Select(expressions=[*(column(text, _CURRENT) for text in names), gone])
-    query = query.from_(_current(relation, names, changed), copy=False)
+    query = query.from_(_current(relation, names, changed, found), copy=False)
     query = query.join(incoming(source), on=same_row(key, _CURRENT, _SOURCE), join_type="SEMI", copy=False)
     query = query.group_by(*(column(text, _CURRENT) for text in names), copy=False)
     return _into_delta(relation, query.having(_not_zero(count), copy=False))
@@ -113,20 +115,20 @@ def _old(fields: t.Schema, rows: Filter) -> list[exp.Expr]:
     return [as_column(column(text), f.name) for f, text in zip(fields, rows.column_names, strict=True)]
 
 
-def duplicate_keys(relation: str, key: t.Schema) -> str:
+def duplicate_keys(relation: str, key: t.Schema, found: str = "") -> str:
     """A key that the delta touches and that more than one row now has, if there is one."""
     touched = delta_table(relation)
     touched.set("alias", exp.TableAlias(this=name(_SOURCE)))
     count = total(column(MULTIPLICITY, _CURRENT))
     names = [f.name for f in key]
     query = exp.Select(expressions=[column(text, _CURRENT) for text in names])
-    query = query.from_(_current(relation, names, True), copy=False)
+    query = query.from_(_current(relation, names, True, found), copy=False)
     query = query.join(touched, on=same_row(key, _CURRENT, _SOURCE), join_type="SEMI", copy=False)
     query = query.group_by(*(column(text, _CURRENT) for text in names), copy=False)
     return sql(query.having(exp.GT(this=count, expression=number(1)), copy=False).limit(1, copy=False))
 
 
-def missing_rows(relation: str, fields: t.Schema, key: t.Schema, source: str, changed: bool) -> str:
+def missing_rows(relation: str, fields: t.Schema, key: t.Schema, source: str, changed: bool, found: str = "") -> str:
     """A row that a batch deletes more often than it is there, if there is one.
 
     With a key, rows are looked up by it alone: others of the same key do no harm, as each row is counted for itself.
@@ -135,7 +137,7 @@ def missing_rows(relation: str, fields: t.Schema, key: t.Schema, source: str, ch
     wanted = exp.Select(expressions=[*(column(text) for text in names), as_column(number(-1), MULTIPLICITY)])
     wanted = wanted.from_(incoming(source), copy=False)
     have = exp.Select(expressions=[*(column(text, _CURRENT) for text in names), column(MULTIPLICITY, _CURRENT)])
-    have = have.from_(_current(relation, list(names), changed), copy=False)
+    have = have.from_(_current(relation, list(names), changed, found), copy=False)
     have = have.join(incoming(source), on=same_row(key or fields, _CURRENT, _SOURCE), join_type="SEMI", copy=False)
     both = exp.Subquery(this=exp.Union(this=wanted, expression=have, distinct=False))
     query = exp.Select(expressions=[column(text) for text in names]).from_(both, copy=False)
@@ -144,12 +146,12 @@ def missing_rows(relation: str, fields: t.Schema, key: t.Schema, source: str, ch
     return sql(query.having(short, copy=False).limit(1, copy=False))
 
 
-def missing_keys(relation: str, key: t.Schema, source: str, changed: bool) -> str:
+def missing_keys(relation: str, key: t.Schema, source: str, changed: bool, found: str = "") -> str:
     """A key of a batch that no row has, if there is one."""
     names = [f.name for f in key]
     count = total(column(MULTIPLICITY, _CURRENT))
     present = exp.Select(expressions=[column(text, _CURRENT) for text in names])
-    present = present.from_(_current(relation, names, changed), copy=False)
+    present = present.from_(_current(relation, names, changed, found), copy=False)
     present = present.join(incoming(source), on=same_row(key, _CURRENT, _SOURCE), join_type="SEMI", copy=False)
     present = present.group_by(*(column(text, _CURRENT) for text in names), copy=False)
     present = present.having(_not_zero(count), copy=False)
@@ -174,15 +176,17 @@ def copies(relation: str) -> str:
     return sql(exp.Select(expressions=[bigint(found)]).from_(delta_table(relation), copy=False))
 
 
-def _current(relation: str, names: list[str], changed: bool) -> exp.Subquery:
+def _current(relation: str, names: list[str], changed: bool, found: str) -> exp.Subquery:
     """A relation's contents as of this point of the epoch, not added up.
 
     Args:
         relation: which.
         names: the columns wanted.
         changed: whether the epoch has changed it already, so that there is a delta to look at.
+        found: the view that stands for the store, if one does.
     """
-    tables = [store_table(relation), delta_table(relation)] if changed else [store_table(relation)]
+    stored = found_table(found) if found else store_table(relation)
+    tables = [stored, delta_table(relation)] if changed else [stored]
     parts: list[exp.Query] = [
         exp.Select(expressions=[*(column(text) for text in names), column(MULTIPLICITY)]).from_(table, copy=False)
         for table in tables

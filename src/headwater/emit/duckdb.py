@@ -8,7 +8,6 @@ orders best; every other node is a subquery.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -36,17 +35,20 @@ from headwater.algebra.nodes import (
     Version,
     total_of,
 )
-from headwater.algebra.scalars import TRUE, Column, Scalar, conjuncts
+from headwater.algebra.scalars import TRUE, Column, Scalar
+from headwater.emit.flat import Flat, repeats_work
 from headwater.emit.folds import pick_sql, window_sql
 from headwater.emit.functions.build import fn, recast
 from headwater.emit.layout import (
     EPOCH,
     MULTIPLICITY,
     SHOWN,
+    Grouped,
     as_column,
     bigint,
     column,
     delta_table,
+    found_table,
     key_column,
     name,
     number,
@@ -55,85 +57,36 @@ from headwater.emit.layout import (
     total,
 )
 from headwater.emit.scalars import duckdb_literal, duckdb_scalar, duckdb_type
+from headwater.emit.thresholds import threshold
 
-#: An expression larger than this is computed once in a subquery instead of being written out at each use.
-_INLINE_LIMIT = 60
 #: Which of several equal rows it is.
 _COPY = "#copy"
-
-
-@dataclass
-class _Flat:
-    """A select-project-join under construction; `select` uses it up."""
-
-    sources: list[exp.Expr] = field(default_factory=list)
-    where: list[exp.Expr] = field(default_factory=list)
-    columns: dict[str, exp.Expr] = field(default_factory=dict)
-    counts: list[exp.Expr] = field(default_factory=list)
-
-    def scalar(self, scalar: Scalar) -> exp.Expr:
-        return duckdb_scalar(scalar, lambda text: _again(self.columns[text]))
-
-    def require(self, predicate: Scalar) -> None:
-        """Keep only rows for which a predicate is TRUE.
-
-        DuckDB evaluates conditions in an order of its own. One that may raise (`a / b > 1`) must not see a row that
-        another (`b <> 0`) excludes, so it is put behind the others in a CASE, which DuckDB evaluates lazily; several
-        such stand behind each other. An equality of two sources is left as it is if there is no other: without one
-        there is no hash join.
-        """
-        parts = [(self.scalar(part), may_raise(part)) for part in conjuncts(predicate)]
-        joined = any(_joins(value) and not raises for value, raises in parts)
-        kept = [not raises or (_joins(value) and not joined) for value, raises in parts]
-        self.where += [value for (value, _), keep in zip(parts, kept, strict=True) if keep]
-        lazy = [value for (value, _), keep in zip(parts, kept, strict=True) if not keep]
-        if lazy:
-            guards: list[exp.Expr] = [exp.and_(*(one.copy() for one in self.where))] if self.where else []
-            *earlier, condition = guards + lazy
-            for one in reversed(earlier):
-                condition = exp.Case(ifs=[exp.If(this=one, true=condition)], default=exp.false())
-            self.where.append(condition)
-
-    @property
-    def multiplicity(self) -> exp.Expr:
-        """The product of what each source contributes."""
-        if not self.counts:
-            return bigint(number(1))
-        product = _again(self.counts[0])
-        for one in self.counts[1:]:
-            product = exp.Mul(this=product, expression=_again(one))
-        return product
-
-    def select(self, items: list[exp.Expr]) -> exp.Select:
-        query = exp.Select(expressions=items)
-        if self.sources:
-            query.set("from_", exp.From(this=self.sources[0]))
-            query.set("joins", [exp.Join(this=one, kind="CROSS") for one in self.sources[1:]])
-        if self.where:
-            query.set("where", exp.Where(this=exp.and_(*self.where, copy=False)))
-        return query
-
-
-def _again(tree: exp.Expr) -> exp.Expr:
-    """A tree for another place; columns are printed alike wherever they stand."""
-    return tree if isinstance(tree, exp.Column) else tree.copy()
 
 
 class Emitter:
     """Emits trees for a given layout.
 
     Args:
-        grouped: names of relations that are stored by group, and so have rows that are not shown; and whether they have
-            keys. One that has none has one row, and before it all that it was: these are added up first, because
-            joins of several such relations would multiply what they were.
+        grouped: relations that are stored by group, and so have rows that are not shown, and how. One without keys
+            has one row, and before it all that it was: these are added up first, because joins of several such
+            relations would multiply what they were.
         net: add up each relation's rows before anything is computed from them. Without it, a row that came and went
             is computed with both signs, which cancels, unless the computation raises. So the fast form runs first,
             and if a value makes it fail, this one decides whether a living row is to blame.
         coming: a relation whose change is rows that come, each once: they need not be multiplied by that.
+        found: temporary views that stand for the stores of scans, by the scans' aliases: they hold all that the
+            statement needs of them.
     """
 
-    def __init__(self, grouped: Mapping[str, bool] | None = None, net: bool = False, coming: str | None = None) -> None:
+    def __init__(
+        self,
+        grouped: Mapping[str, Grouped] | None = None,
+        net: bool = False,
+        coming: str | None = None,
+        found: Mapping[str, str] | None = None,
+    ) -> None:
         self._coming = coming
+        self._found = found or {}
         self._grouped = grouped or {}
         self._net = net
         self._subqueries = 0
@@ -141,7 +94,19 @@ class Emitter:
 
     def for_coming(self, relation: str) -> Emitter:
         """The same for when a relation's change is rows that come, each once."""
-        return Emitter(self._grouped, self._net, relation)
+        return Emitter(self._grouped, self._net, relation, self._found)
+
+    def finding(self, found: Mapping[str, str]) -> Emitter:
+        """The same for when views stand for the stores of some scans."""
+        return Emitter(self._grouped, self._net, self._coming, found)
+
+    @property
+    def careful(self) -> bool:
+        return self._net
+
+    def stored_name(self, relation: str, text: str) -> str:
+        """Under which name a relation's column is stored."""
+        return self._repeats(relation).get(text, text)
 
     def sharing(self, build: Callable[[], exp.Query]) -> exp.Query:
         """A query in which what is to be kept (`Keep`) is computed once, in a WITH clause, however often it is read."""
@@ -191,6 +156,7 @@ class Emitter:
         if node.picks:
             return self._picked(node, names, touched)
         flat = self._flatten(node.input)
+        flat.where += self._only_between(node, flat)
         keys = [flat.scalar(key) for _, key in node.keys]
         # Without keys there is one entry even over nothing, where SUM alone would give NULL.
         if flat.counts or node.count != ONE:
@@ -207,6 +173,28 @@ class Emitter:
         positions = [number(i + 1) for i in range(len(keys))]
         return query.group_by(*positions, copy=False) if keys else query
 
+    def _only_between(self, node: Sum, flat: Flat) -> list[exp.Expr]:
+        """What keeps rows away whose comparison with a single value, which changes, comes out as it did.
+
+        `x < (SELECT SUM(...) ...)` is a join with one row. When that changes, what it lets pass goes with the old row
+        and comes with the new one: all but the rows between the two cancel. This holds if both values are there.
+        """
+        limit = threshold(node, self._one_row_changes)
+        if limit is None or not limit.other.columns <= flat.columns.keys():
+            return []
+        value = column(limit.column.removeprefix(f"{limit.change.alias}."))
+        rows, _ = self._subquery(self._scan_rows(limit.change))
+        both = exp.EQ(this=total(column(MULTIPLICITY)), expression=number(0))
+        least = (exp.Min if limit.function in ("<", "<=") else exp.Max)(this=value)
+        bound = exp.Select(expressions=[exp.Case(ifs=[exp.If(this=both, true=least)])]).from_(rows, copy=False)
+        bound = bound.where(exp.Not(this=exp.Is(this=value.copy(), expression=exp.null())), copy=False)
+        outside = {"<": exp.GTE, "<=": exp.GT, ">": exp.LTE, ">=": exp.LT}[limit.function]
+        return [fn("COALESCE", outside(this=flat.scalar(limit.other), expression=exp.Subquery(this=bound)), exp.true())]
+
+    def _one_row_changes(self, scan: Scan) -> bool:
+        stored = self._grouped.get(scan.relation)
+        return scan.version is Version.DELTA and stored is not None and not stored.keyed
+
     def _picked(self, node: Sum, names: tuple[str, ...], touched: str | None) -> exp.Select:
         """The entries of a map that is computed from its rows."""
         args: dict[Scalar, str] = {}
@@ -219,7 +207,7 @@ class Emitter:
         if any(PICKS[pick.function].weighed for _, pick in node.picks):
             rows, alias = self._spread(rows, tuple(text for text, _ in columns))
             n = number(1)
-        flat = _Flat([rows], [], {}, [n])
+        flat = Flat([rows], [], {}, [n])
 
         def emit(scalar: Scalar) -> exp.Expr:
             return column(args[scalar], alias) if scalar in args else duckdb_scalar(scalar, lambda text: column(text))
@@ -284,13 +272,13 @@ class Emitter:
         items: list[exp.Expr] = [column(text) for text, _ in columns]
         source, alias = self._subquery(exp.Select(expressions=[*items, *calls]).from_(spread, copy=False))
         known = [*own, *names, *(text for text, _ in node.calls)]
-        flat = _Flat([source], [], {text: column(text, alias) for text in known}, [])
+        flat = Flat([source], [], {text: column(text, alias) for text in known}, [])
         flat.require(node.having)
         outputs: list[exp.Expr] = [as_column(column(text, alias), text) for text in own] if keys else []
         outputs += [as_column(flat.scalar(scalar), text) for text, scalar in node.outputs]
         return flat.select([*outputs, as_column(bigint(number(1)), MULTIPLICITY)])
 
-    def _total(self, flat: _Flat, term: Scalar) -> exp.Expr:
+    def _total(self, flat: Flat, term: Scalar) -> exp.Expr:
         if not flat.counts:
             return self._total_of_once(flat.scalar(term), term)
         return self._total_of(flat.scalar(term), term, flat.multiplicity)
@@ -323,7 +311,7 @@ class Emitter:
     def _present(self, node: Present) -> exp.Select:
         source, alias = self._subquery(self.groups(node.sums))
         columns = {text: column(text, alias) for text in node.sums.column_names}
-        flat = _Flat([source], [], dict(columns), [])
+        flat = Flat([source], [], dict(columns), [])
         if node.sums.keys:
             flat.where.append(exp.GT(this=columns[COUNT].copy(), expression=number(0)))
         flat.require(node.having)
@@ -337,7 +325,7 @@ class Emitter:
             out = exp.Union(this=out, expression=one, distinct=False)
         return out
 
-    def _flatten(self, node: Node) -> _Flat:
+    def _flatten(self, node: Node) -> Flat:
         match node:
             case Scan():
                 return self._scan(node)
@@ -347,13 +335,13 @@ class Emitter:
                 return flat
             case Project(input=source, columns=columns):
                 flat = self._flatten(source)
-                if _repeats_work(flat, columns):
+                if repeats_work(flat, columns):
                     flat = self._nested(source)
                 flat.columns = {text: flat.scalar(scalar) for text, scalar in columns}
                 return flat
             case Join(left=left, right=right, condition=condition):
                 a, b = self._flatten(left), self._flatten(right)
-                joined = _Flat(a.sources + b.sources, a.where + b.where, a.columns | b.columns, a.counts + b.counts)
+                joined = Flat(a.sources + b.sources, a.where + b.where, a.columns | b.columns, a.counts + b.counts)
                 joined.require(condition)
                 return joined
             case Negate(input=source):
@@ -370,7 +358,7 @@ class Emitter:
                 return self._explode(node)
         return self._nested(node)
 
-    def _keep(self, node: Keep) -> _Flat:
+    def _keep(self, node: Keep) -> Flat:
         """What is computed once."""
         assert self._kept is not None
         if node not in self._kept:
@@ -380,9 +368,9 @@ class Emitter:
         alias = f"#q{self._subqueries}"
         source = exp.Table(this=name(self._kept[node][0]), alias=exp.TableAlias(this=name(alias)))
         columns: dict[str, exp.Expr] = {text: column(text, alias) for text in node.column_names}
-        return _Flat([source], [], columns, [column(MULTIPLICITY, alias)])
+        return Flat([source], [], columns, [column(MULTIPLICITY, alias)])
 
-    def _explode(self, node: Explode) -> _Flat:
+    def _explode(self, node: Explode) -> Flat:
         """Lists that are unnested side by side: positions and elements, or positions, keys and values."""
         flat = self._flatten(node.input)
         whole = flat.scalar(node.source)
@@ -402,33 +390,39 @@ class Emitter:
         columns: dict[str, exp.Expr] = {text: column(text, alias) for text in node.input.column_names}
         for text, of in zip(node.names, types, strict=True):
             columns[text] = recast(column(text, alias), duckdb_type(of))
-        return _Flat([source], [], columns, [column(MULTIPLICITY, alias)])
+        return Flat([source], [], columns, [column(MULTIPLICITY, alias)])
 
-    def _nested(self, node: Node) -> _Flat:
+    def _nested(self, node: Node) -> Flat:
         query = self._values(node) if isinstance(node, Values) else self.rows(node)
         source, alias = self._subquery(query)
         columns: dict[str, exp.Expr] = {text: column(text, alias) for text in node.column_names}
-        return _Flat([source], [], columns, [column(MULTIPLICITY, alias)])
+        return Flat([source], [], columns, [column(MULTIPLICITY, alias)])
 
-    def _scan(self, node: Scan) -> _Flat:
+    def _scan(self, node: Scan) -> Flat:
         alias = node.alias
         columns: dict[str, exp.Expr] = {f"{alias}.{f.name}": column(f.name, alias) for f in node.fields}
         counts: list[exp.Expr] = [column(MULTIPLICITY, alias)]
         delta = node.version is Version.DELTA
         if node.version is Version.NEW or self._adds_up(node):
             source = exp.Subquery(this=self._scan_rows(node), alias=exp.TableAlias(this=name(alias)))
-            return _Flat([source], [], columns, counts)
-        table = delta_table(node.relation) if delta else store_table(node.relation)
+            return Flat([source], [], columns, counts)
+        table = delta_table(node.relation) if delta else self._store(node)
         table.set("alias", exp.TableAlias(this=name(alias)))
+        for text, stored in self._repeats(node.relation).items():
+            columns[f"{alias}.{text}"] = column(stored, alias)
         if delta and node.relation == self._coming:
             counts = []
-        return _Flat([table], self._visible(node.relation, 0 if delta else node.since, alias), columns, counts)
+        return Flat([table], self._visible(node.relation, 0 if delta else node.since, alias), columns, counts)
+
+    def _store(self, node: Scan) -> exp.Table:
+        found = self._found.get(node.alias)
+        return found_table(found) if found is not None else store_table(node.relation)
 
     def _scan_rows(self, node: Scan) -> exp.Query:
         """What a scan reads, as a query of its own."""
         parts: list[exp.Query] = []
         if node.version is not Version.DELTA:
-            parts.append(self._scan_columns(node, store_table(node.relation), node.since))
+            parts.append(self._scan_columns(node, self._store(node), node.since))
         if node.version is not Version.STORED:
             parts.append(self._scan_columns(node, delta_table(node.relation), 0))
         rows = parts[0] if len(parts) == 1 else exp.Union(this=parts[0], expression=parts[1], distinct=False)
@@ -439,12 +433,20 @@ class Emitter:
 
         The change of a group's payload may leave its row as it was: that is no change for whoever reads the row.
         """
-        keys = self._grouped.get(node.relation)
-        return self._net or keys is False or (keys is True and node.version is Version.DELTA)
+        stored = self._grouped.get(node.relation)
+        return self._net or (stored is not None and (not stored.keyed or node.version is Version.DELTA))
+
+    def _repeats(self, relation: str) -> Mapping[str, str]:
+        """Columns of a relation that are stored under the name of another one."""
+        stored = self._grouped.get(relation)
+        return stored.repeats if stored is not None else {}
 
     def _scan_columns(self, node: Scan, table: exp.Table, since: int) -> exp.Select:
-        items = [*(column(f.name) for f in node.fields), column(MULTIPLICITY)]
-        query = exp.Select(expressions=items).from_(table, copy=False)
+        repeats = self._repeats(node.relation)
+        items: list[exp.Expr] = [
+            as_column(column(repeats[f.name]), f.name) if f.name in repeats else column(f.name) for f in node.fields
+        ]
+        query = exp.Select(expressions=[*items, column(MULTIPLICITY)]).from_(table, copy=False)
         for condition in self._visible(node.relation, since, None):
             query = query.where(condition, copy=False)
         return query
@@ -479,28 +481,3 @@ class Emitter:
         self._subqueries += 1
         alias = f"#q{self._subqueries}"
         return exp.Subquery(this=query, alias=exp.TableAlias(this=name(alias))), alias
-
-
-def _repeats_work(flat: _Flat, columns: tuple[Named, ...]) -> bool:
-    """Whether writing the inputs' expressions out at each use would make the text grow out of bounds."""
-    uses: dict[str, int] = {}
-    for _, scalar in columns:
-        for part in scalar.walk():
-            if isinstance(part, Column):
-                uses[part.name] = uses.get(part.name, 0) + 1
-    return any(
-        n > 1 and not isinstance(flat.columns[text], exp.Column) and _size(flat.columns[text]) * n > _INLINE_LIMIT
-        for text, n in uses.items()
-    )
-
-
-def _joins(condition: exp.Expr) -> bool:
-    """Whether a condition equates something of one source with something of another, as a hash join needs it."""
-    if not isinstance(condition, exp.EQ):
-        return False
-    left, right = ({one.table for one in side.find_all(exp.Column)} for side in (condition.left, condition.right))
-    return bool(left and right) and not left & right
-
-
-def _size(tree: exp.Expr) -> int:
-    return sum(1 for _ in tree.walk())

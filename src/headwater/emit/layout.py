@@ -5,16 +5,19 @@
 | `data."r"` | relation or map r, append-only: its columns, `#n` (signed multiplicity), `#e` (epoch) |
 | `temp."Δr"` | what changes in r in the epoch under way |
 | `temp."Σm"` | pending contributions to the change of map m, before they are added up |
+| `temp."found ..."` | views of what a statement needs of a large store, where that is looked up and not scanned |
 
 The temporary tables are made anew by the first statement of an epoch that fills them, which is cheaper than emptying
 them, and means nothing between epochs.
 
 A map stored by group also has its keys (`#k1`, ...), payload (`#count`, `#p1`, ...) and `#v`: whether the group's row
-is shown (HAVING). User columns cannot begin with `#`.
+is shown (HAVING). A column of its own that only repeats a key or a part of the payload is not stored again. User
+columns cannot begin with `#`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -46,6 +49,10 @@ def delta_table(relation: str) -> exp.Table:
 
 def pending_table(map_name: str) -> exp.Table:
     return exp.Table(this=name(f"Σ{map_name}"), db=name("temp"))
+
+
+def found_table(view: str) -> exp.Table:
+    return exp.Table(this=name(view), db=name("temp"))
 
 
 def key_column(position: int) -> str:
@@ -85,6 +92,13 @@ def same_row(fields: t.Schema, a: str, b: str) -> exp.Expr:
             for f in fields
         )
     )
+
+
+class Grouped(NamedTuple):
+    """How a map is stored by group: whether it has keys, and which columns stand for those that repeat them."""
+
+    keyed: bool
+    repeats: Mapping[str, str]
 
 
 class Fill(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -17,11 +18,13 @@ from headwater.emit.layout import (
     MULTIPLICITY,
     SHOWN,
     Fill,
+    Grouped,
     as_column,
     bigint,
     column,
     delta_table,
     fill,
+    found_table,
     key_column,
     name,
     number,
@@ -32,6 +35,7 @@ from headwater.emit.layout import (
     store_table,
     total,
 )
+from headwater.emit.probes import OWN, Found, Probe, probes_of_settle
 from headwater.emit.scalars import duckdb_scalar, duckdb_type
 from headwater.plan.program import Add, Map, Program, Touch
 
@@ -46,11 +50,13 @@ class MapSQL:
         settle: turns pending contributions into the map's change of this epoch; None where they are that change.
         append: adds that change to the store; takes `$epoch`.
         settle_and_append: both in one, for when nothing else needs the change; takes `$epoch`.
+        probes: what settling could look up.
     """
 
     settle: Fill | None
     append: str
     settle_and_append: str | None
+    probes: tuple[Probe, ...] = ()
 
 
 def key_columns(sums: Sum) -> Columns:
@@ -74,6 +80,26 @@ def row_columns(fields: t.Schema) -> Columns:
     return tuple((f.name, f.type) for f in fields)
 
 
+def grouped(one: Map) -> Grouped | None:
+    """How a map is stored by group, if it is."""
+    if one.present is None:
+        return None
+    sums = one.present.sums
+    carried = dict(zip(sums.column_names, (*key_columns(sums), *payload_columns(sums)), strict=True))
+    repeats = {
+        text: carried[scalar.name][0]
+        for text, scalar in one.present.outputs
+        if isinstance(scalar, Column) and carried[scalar.name][1] == scalar.type
+    }
+    return Grouped(bool(sums.keys), repeats)
+
+
+def grouped_maps(maps: Iterable[Map]) -> dict[str, Grouped]:
+    """Of some maps those that are stored by group."""
+    found = {one.name: grouped(one) for one in maps}
+    return {text: stored for text, stored in found.items() if stored is not None}
+
+
 def stored_columns(one: Map) -> Columns:
     """Columns of a map's store and delta, without `#n` and `#e`."""
     if isinstance(one.definition, Over):
@@ -81,7 +107,14 @@ def stored_columns(one: Map) -> Columns:
     if one.present is None:
         return row_columns(one.fields)
     sums = one.present.sums
-    return (*key_columns(sums), *payload_columns(sums), *row_columns(one.fields), (SHOWN, t.BOOLEAN))
+    return (*key_columns(sums), *payload_columns(sums), *_own_columns(one), (SHOWN, t.BOOLEAN))
+
+
+def _own_columns(one: Map) -> Columns:
+    """The columns of a map stored by group that do not just repeat others."""
+    stored = grouped(one)
+    assert stored is not None
+    return tuple((text, of) for text, of in row_columns(one.fields) if text not in stored.repeats)
 
 
 def create_store(relation: str, columns: Columns) -> str:
@@ -156,13 +189,28 @@ def create_map(one: Map) -> str:
     return create_store(one.name, stored_columns(one))
 
 
-def map_statements(program: Program, one: Map, emitter: Emitter) -> MapSQL:
-    """The statements of one map of a program."""
+def map_statements(
+    program: Program, one: Map, emitter: Emitter, found: Found | None = None, alone: bool = False
+) -> MapSQL:
+    """The statements of one map of a program.
+
+    Args:
+        program: whose.
+        one: the map.
+        emitter: emits trees.
+        found: what stands for stores that they read.
+        alone: what is pending came from one statement, which has added it up by group already.
+    """
     columns = stored_columns(one)
+    emitter = emitter.finding(found) if found else emitter
+    own = found_table(found[OWN]) if found and OWN in found else store_table(one.name)
+    probes: tuple[Probe, ...] = ()
     if one.keys is not None and not program.recomputes(one.name):
-        change: exp.Query = _settle_by_key(one, emitter)
+        change: exp.Query = _settle_by_key(one, emitter, own)
+        probes = probes_of_settle(one, _key_fields_of(one), emitter)
     elif one.present is not None:
-        change = _settle_groups(one.name, one.present)
+        change = _settle_groups(one, one.present, own, alone)
+        probes = probes_of_settle(one, key_fields(one.present.sums), emitter)
     elif one.sums is not None:
         return MapSQL(None, append_statement(one.name, columns), None)
     elif program.recomputes(one.name):
@@ -174,6 +222,7 @@ def map_statements(program: Program, one: Map, emitter: Emitter) -> MapSQL:
         fill(delta_table(one.name), text),
         append_statement(one.name, columns),
         f"INSERT INTO {sql(store_table(one.name))} SELECT *, $epoch FROM ({text}) AS change",
+        probes,
     )
 
 
@@ -234,14 +283,14 @@ def _recompute(one: Map, emitter: Emitter) -> exp.Query:
 # -- by key -------------------------------------------------------------------------------------------------------
 
 
-def _settle_by_key(one: Map, emitter: Emitter) -> exp.Query:
+def _settle_by_key(one: Map, emitter: Emitter, own: exp.Table) -> exp.Query:
     """What the touched keys show now, less what the store says they showed."""
     keys = _key_fields_of(one)
     names = [text for text, _ in stored_columns(one)]
-    new = _groups_now(one.present, emitter) if one.present is not None else _windows_now(one, emitter)
+    new = _groups_now(one, one.present, emitter) if one.present is not None else _windows_now(one, emitter)
     gone = as_column(exp.Neg(this=column(MULTIPLICITY)), MULTIPLICITY)
     old = exp.Select(expressions=[*(column(text) for text in names), gone])
-    found = _stored_of_touched(one.name, keys, names)
+    found = _stored_of_touched(own, keys, names, _table_of_touched())
     old = old.from_(_aliased(found, _OLD), copy=False)
     change: exp.Query = emitter.consolidated(exp.Union(this=old, expression=new, distinct=False), tuple(names))
     if not keys:
@@ -255,11 +304,11 @@ def _windows_now(one: Map, emitter: Emitter) -> exp.Query:
     return emitter.over(one.definition, _TOUCHED if one.keys else None, keys=True)
 
 
-def _groups_now(present: Present, emitter: Emitter) -> exp.Query:
+def _groups_now(one: Map, present: Present, emitter: Emitter) -> exp.Query:
     sums = present.sums
     names = [text for text, _ in key_columns(sums)] + [text for text, _ in payload_columns(sums)]
     new = emitter.groups(sums, tuple(names), _TOUCHED if sums.keys else None)
-    return _shown(present, names, new, [text for text, _ in payload_columns(sums)])
+    return _shown(one, present, names, new, [text for text, _ in payload_columns(sums)])
 
 
 # -- groups -------------------------------------------------------------------------------------------------------
@@ -267,7 +316,7 @@ def _groups_now(present: Present, emitter: Emitter) -> exp.Query:
 _TOUCHED, _OLD, _NEW, _SHOWN, _NULLS = "touched", "old", "new", "shown", "nulls"
 
 
-def _settle_groups(map_name: str, present: Present) -> exp.Query:
+def _settle_groups(one: Map, present: Present, own: exp.Table, alone: bool) -> exp.Query:
     """Old rows of the touched groups leave, new ones come.
 
     Old rows are read from the store and never computed again, so that what is retracted is exactly what was issued.
@@ -275,16 +324,28 @@ def _settle_groups(map_name: str, present: Present) -> exp.Query:
     sums = present.sums
     keys = [text for text, _ in key_columns(sums)]
     payload = [text for text, _ in payload_columns(sums)]
-    outputs = [text for text, _ in present.outputs]
-    stored = [*keys, *payload, *outputs, SHOWN]
+    stored = [text for text, _ in stored_columns(one)]
 
     gone = as_column(exp.Neg(this=column(MULTIPLICITY)), MULTIPLICITY)
     leaving = exp.Select(expressions=[*(column(text) for text in stored), gone])
     leaving = leaving.from_(exp.Table(this=name(_OLD)), copy=False)
-    coming = _coming(present, keys, payload)
+    touched = _table_of_touched(one.name if alone else None)
+    coming = _coming(one, present, keys, payload, touched)
     change = exp.Union(this=leaving, expression=coming, distinct=False)
-    change = change.with_(name(_TOUCHED), as_=_touched(map_name, sums, keys, payload), materialized=True, copy=False)
-    return change.with_(name(_OLD), as_=_old(map_name, key_fields(sums), stored), materialized=True, copy=False)
+    if not alone:
+        totals = _touched(one.name, sums, keys, payload)
+        change = change.with_(name(_TOUCHED), as_=totals, materialized=True, copy=False)
+    old = _old(own, key_fields(sums), stored, touched)
+    return change.with_(name(_OLD), as_=old, materialized=True, copy=False)
+
+
+def _table_of_touched(pending: str | None = None) -> exp.Table:
+    """The touched groups: what is pending for a map, or what that adds up to."""
+    if pending is None:
+        return exp.Table(this=name(_TOUCHED))
+    table = pending_table(pending)
+    table.set("alias", exp.TableAlias(this=name(_TOUCHED)))
+    return table
 
 
 def _touched(map_name: str, sums: Sum, keys: list[str], payload: list[str]) -> exp.Select:
@@ -309,44 +370,44 @@ def _touched(map_name: str, sums: Sum, keys: list[str], payload: list[str]) -> e
     return query.group_by(*(column(text) for text in keys), copy=False)
 
 
-def _old(map_name: str, keys: t.Schema, stored: list[str]) -> exp.Select:
+def _old(own: exp.Table, keys: t.Schema, stored: list[str], touched: exp.Table) -> exp.Select:
     """What the store shows for the touched groups now."""
     count = total(column(MULTIPLICITY))
-    found = _stored_of_touched(map_name, keys, stored)
+    found = _stored_of_touched(own, keys, stored, touched)
     query = exp.Select(expressions=[*(column(text) for text in stored), as_column(bigint(count), MULTIPLICITY)])
     query = query.from_(exp.Subquery(this=found, alias=exp.TableAlias(this=name("s"))), copy=False)
     query = query.group_by(*(column(text) for text in stored), copy=False)
     return query.having(exp.NEQ(this=count.copy(), expression=number(0)), copy=False)
 
 
-def _stored_of_touched(map_name: str, keys: t.Schema, stored: list[str]) -> exp.Query:
+def _stored_of_touched(own: exp.Table, keys: t.Schema, stored: list[str], touched: exp.Table) -> exp.Query:
     """Rows of the store that belong to touched groups.
 
     Groups without a NULL in their key are found by `=` (see `layout.same_row`). Groups with one are found apart, in a
     second pass that costs nothing when there are none, because DuckDB does not scan for an empty side of a join.
     """
 
-    def part(touched: exp.Expr | None, on: exp.Expr | None) -> exp.Select:
-        source = store_table(map_name)
+    def part(groups: exp.Expr | None, on: exp.Expr | None) -> exp.Select:
+        source = own.copy()
         source.set("alias", exp.TableAlias(this=name("s")))
         query = exp.Select(expressions=[*(column(text, "s") for text in stored), column(MULTIPLICITY, "s")])
         query = query.from_(source, copy=False)
-        return query.join(touched, on=on, join_type="SEMI", copy=False) if touched is not None else query
+        return query.join(groups, on=on, join_type="SEMI", copy=False) if groups is not None else query
 
     if not keys:
         return part(None, None)
     without_null = tuple(replace(f, nullable=False) for f in keys)
-    plain = part(exp.Table(this=name(_TOUCHED)), same_row(without_null, "s", _TOUCHED))
+    plain = part(touched.copy(), same_row(without_null, "s", _TOUCHED))
     nullable = [f for f in keys if f.nullable]
     if not nullable:
         return plain
-    nulls = exp.Select(expressions=[column(f.name) for f in keys]).from_(exp.Table(this=name(_TOUCHED)), copy=False)
+    nulls = exp.Select(expressions=[column(f.name) for f in keys]).from_(touched.copy(), copy=False)
     nulls = nulls.where(exp.or_(*(exp.Is(this=column(f.name), expression=exp.null()) for f in nullable)), copy=False)
     with_null = part(_aliased(nulls, _NULLS), same_row(keys, "s", _NULLS))
     return exp.Union(this=plain, expression=with_null, distinct=False)
 
 
-def _coming(present: Present, keys: list[str], payload: list[str]) -> exp.Select:
+def _coming(one: Map, present: Present, keys: list[str], payload: list[str], touched: exp.Table) -> exp.Select:
     """The touched groups' new rows, hidden ones included: their payload must be kept."""
     picks = dict(zip(payload[len(present.sums.terms) + 1 :], (pick for _, pick in present.sums.picks), strict=True))
     summed = [
@@ -355,10 +416,10 @@ def _coming(present: Present, keys: list[str], payload: list[str]) -> exp.Select
     ]
     on = same_row(key_fields(present.sums), _TOUCHED, _OLD) if keys else exp.true()
     new = exp.Select(expressions=[*(column(text, _TOUCHED) for text in keys), *summed])
-    new = new.from_(exp.Table(this=name(_TOUCHED)), copy=False)
+    new = new.from_(touched.copy(), copy=False)
     new = new.join(exp.Table(this=name(_OLD)), on=on, join_type="LEFT", copy=False)
 
-    return _shown(present, [*keys, *payload], new, payload)
+    return _shown(one, present, [*keys, *payload], new, payload)
 
 
 def _merged(text: str, pick: Pick | None) -> exp.Expr:
@@ -369,8 +430,10 @@ def _merged(text: str, pick: Pick | None) -> exp.Expr:
     return exp.Anonymous(this=function, expressions=[column(text, _TOUCHED), column(text, _OLD)])
 
 
-def _shown(present: Present, carried: list[str], new: exp.Query, payload: list[str]) -> exp.Select:
+def _shown(one: Map, present: Present, carried: list[str], new: exp.Query, payload: list[str]) -> exp.Select:
     """Rows for a map's store, from keys and payload."""
+    own = {text for text, _ in _own_columns(one)}
+    outputs = [scalar for text, scalar in present.outputs if text in own]
     physical = dict(zip(present.sums.column_names, carried, strict=True))
 
     def emit(scalar: Scalar, alias: str) -> exp.Expr:
@@ -379,16 +442,14 @@ def _shown(present: Present, carried: list[str], new: exp.Query, payload: list[s
     if present.having == TRUE:
         source, alias = new, _NEW
         shown: exp.Expr = exp.true()
-        values = [emit(scalar, alias) for _, scalar in present.outputs]
+        values = [emit(scalar, alias) for scalar in outputs]
     else:
         # Outputs of a group that HAVING hides are not computed: they may not even be defined for it.
         condition = fn("COALESCE", emit(present.having, _NEW), exp.false())
         source = exp.Select(expressions=[*(column(text, _NEW) for text in carried), as_column(condition, SHOWN)])
         source = source.from_(_aliased(new, _NEW), copy=False)
         alias, shown = _SHOWN, column(SHOWN, _SHOWN)
-        values = [
-            exp.Case(ifs=[exp.If(this=column(SHOWN, alias), true=emit(scalar, alias))]) for _, scalar in present.outputs
-        ]
+        values = [exp.Case(ifs=[exp.If(this=column(SHOWN, alias), true=emit(scalar, alias))]) for scalar in outputs]
     rows = exp.Select(expressions=[*(column(text, alias) for text in carried), *values, shown, bigint(number(1))])
     rows = rows.from_(_aliased(source, alias), copy=False)
     if present.sums.keys:

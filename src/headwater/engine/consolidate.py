@@ -1,4 +1,4 @@
-"""Consolidation: rewriting a store so that each row stands in it once.
+"""Consolidation: rewriting a store so that each row stands in it once. Sorted copies follow in the same thread.
 
 Stores are append-only, because an append costs a millisecond and an update of a large table a hundred. What has been
 retracted is dead weight until a background thread copies the living rows to a new table and swaps it in:
@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -24,6 +25,7 @@ from headwater.emit.functions.build import duckdb_type, recast
 from headwater.emit.layout import EPOCH, MULTIPLICITY, as_column, bigint, column, name, number, sql, store_table, total
 from headwater.emit.maintain import stored_columns
 from headwater.engine import faults
+from headwater.engine.copying import bring_up_to_date, made_anew
 from headwater.engine.definitions import first_epoch_seen
 from headwater.engine.engine import Engine
 from headwater.engine.failures import is_fatal, translate
@@ -33,8 +35,10 @@ from headwater.store.catalog import RETAIN_ALL, Kind
 log = logging.getLogger("headwater")
 
 SUFFIX = "#new"
-#: A store is looked at again when it has grown by this many rows, or by this share of itself.
+#: A store is looked at again when it has grown by this many rows, and by as many as it had, or, beyond that, by this
+#: share of itself.
 LOOK_ROWS = 8_192
+LOOK_DOUBLED = 250_000
 LOOK_SHARE = 0.25
 #: It is rewritten when at least this share of it is dead.
 DEAD_SHARE = 0.3
@@ -48,7 +52,7 @@ class Consolidator:
         self._look_rows = look_rows
         self._sizes: dict[str, int] = {}
         self._wake = threading.Event()
-        self._stop = False
+        self._stop = self._busy = False
         self._thread = threading.Thread(target=self._work, name="headwater-consolidate", daemon=True)
         try:
             remove_leftovers(engine.connection)
@@ -58,22 +62,41 @@ class Consolidator:
 
     def nudge(self) -> None:
         """Called after an epoch: start working if a store has grown enough."""
-        if self._due():
+        if self._due() or self._engine.access.due(self._engine.epoch):
             self._wake.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until there is nothing to do in the background; whether that was so in time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.nudge()
+            if not self._wake.is_set() and not self._busy:
+                return True
+            time.sleep(0.01)
+        return False
 
     def close(self) -> None:
         self._stop = True
         self._wake.set()
+        if (sorting := self._engine.sorting) is not None:
+            with contextlib.suppress(duckdb.Error):
+                sorting.interrupt()
         self._thread.join()
 
     def _due(self) -> list[str]:
         appended = dict(self._engine.appended)
-        grown = {n for n, rows in appended.items() if rows > max(self._look_rows, LOOK_SHARE * self._sizes.get(n, 0))}
+        grown = {n for n, rows in appended.items() if rows > self._room(self._sizes.get(n, 0))}
         return sorted(grown | self._engine.urgent)
+
+    def _room(self, rows: int) -> float:
+        """By how much a store may grow before it is looked at."""
+        return max(self._look_rows, min(rows, LOOK_DOUBLED), LOOK_SHARE * rows)
 
     def _work(self) -> None:
         while True:
+            self._busy = False
             self._wake.wait()
+            self._busy = True
             self._wake.clear()
             if self._stop:
                 return
@@ -87,6 +110,14 @@ class Consolidator:
                     log.warning("consolidation of %s was put off: %s", store, error)
                     self._engine.appended[store] = 0
                     self._recover(error)
+            for path in self._engine.access.due(self._engine.epoch):
+                if self._stop:
+                    return
+                try:
+                    bring_up_to_date(self._engine, path)
+                except Exception:
+                    log.exception("no sorted copy of %s was made", path)
+                    self._engine.access.refuse(path, self._engine.epoch)
 
     def _recover(self, error: Exception) -> None:
         if isinstance(error, duckdb.Error) and is_fatal(error):
@@ -111,7 +142,7 @@ class Consolidator:
             rows, negative = found or (0, 0)
             before, self._sizes[store] = self._sizes.get(store, 0), rows
             dead = negative and (urgent or 2 * negative >= DEAD_SHARE * rows)
-            if dead or (shape.totals and rows > (1 + LOOK_SHARE) * before):
+            if dead or (shape.totals and rows - before > LOOK_SHARE * before):
                 self._sizes[store] = consolidate(engine, reader, store, shape)
         finally:
             reader.close()
@@ -153,6 +184,7 @@ def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, s
     reader.execute(f"CREATE TABLE {new} AS {sql(_living(store, shape))}")
     reader.execute("COMMIT")
     faults.reach("consolidation copied")
+    copies = [made_anew(engine, reader, copy, new, epoch) for copy in engine.access.copies_of(store)]
     with engine.lock:
         if engine.drops != drops:  # perhaps of this store, which may have a successor of the same name
             engine.connection.execute(f"DROP TABLE IF EXISTS {new}")
@@ -162,6 +194,7 @@ def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, s
             engine.connection.execute(f"DROP TABLE {old}")
             engine.connection.execute(f"ALTER TABLE {new} RENAME TO {sql(name(store))}")
             faults.reach("consolidation swapped")
+        engine.access.rewritten(store, [one for one in copies if one is not None])
     faults.reach("consolidation committed")
     left = reader.execute(f"SELECT count(*) FROM {old}").fetchone()
     return int(left[0]) if left else 0
@@ -181,6 +214,7 @@ def trim(engine: Engine, stream: str) -> None:
         with engine.transaction():
             engine.connection.execute(f'DELETE FROM {sql(store_table(relation.name))} WHERE "{EPOCH}" <= {int(limit)}')
             engine.change_catalog(after)
+        engine.access.rewritten(relation.name)
         engine.adopt(after)
 
 

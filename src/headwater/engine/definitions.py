@@ -51,6 +51,7 @@ def _create_view_carefully(engine: Engine, relation: Relation) -> None:
 
 def _create_view(engine: Engine, relation: Relation, net: bool) -> None:
     assert relation.program is not None
+    engine.warehouse.plan_quickly(False)
     after = engine.catalog.with_added(relation)
     with engine.transaction(landed=lambda: engine.catalog.find(relation.name) is not None):
         for stream in _newly_kept(engine.catalog, after):
@@ -86,12 +87,12 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
         for name in stores:
             engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(name))}")
         for stream in _newly_kept(after, engine.catalog):
+            stores.append(stream.name)
             if after.find(stream.name):
                 engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(stream.name))}")
         engine.change_catalog(after)
-    engine.drops += 1
     for name in stores:
-        engine.appended.pop(name, None)
+        engine.forget_store(name)
     engine.adopt(after)
     return [one.name for one in going]
 
@@ -147,6 +148,7 @@ def _replan(engine: Engine, relation: Relation, after: Catalog, new: frozenset[s
     """Make the new maps, fill the stale ones, and drop what nobody needs any more."""
     program = next(one.program for one in after if one.folded == relation.folded)
     assert program is not None
+    engine.warehouse.plan_quickly(False)
     with engine.transaction(landed=lambda: engine.catalog.version >= after.version):
         if relation.name in new:
             engine.connection.execute(f"DROP TABLE {sql(store_table(relation.name))}")
@@ -159,12 +161,12 @@ def _replan(engine: Engine, relation: Relation, after: Catalog, new: frozenset[s
         gone = engine.catalog.map_names - after.map_names
         for name in gone:
             engine.connection.execute(f"DROP TABLE {sql(store_table(name))}")
-        for stream in _newly_kept(after, engine.catalog):
-            engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(stream.name))}")
+        emptied = {stream.name for stream in _newly_kept(after, engine.catalog)}
+        for name in emptied:
+            engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(name))}")
         engine.change_catalog(after)
-    engine.drops += 1
-    for name in gone:
-        engine.appended.pop(name, None)
+    for name in gone | new | emptied:
+        engine.forget_store(name)
     engine.spent.pop(relation.name, None)
     engine.forget_statements()
     engine.adopt(after)

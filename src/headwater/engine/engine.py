@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
+from headwater.emit.probes import Found, Probe
 from headwater.engine import faults
+from headwater.engine.access import Access
 from headwater.engine.changelogs import changelog_query
 from headwater.engine.failures import (
     NotPlanned,
@@ -25,11 +27,13 @@ from headwater.engine.failures import (
     is_value_error,
     translate,
 )
-from headwater.engine.observe import Spent
-from headwater.engine.operations import Operation, Resolver
+from headwater.engine.observe import Extents, Spent
+from headwater.engine.operations import DeleteKeys, DeleteRows, InsertRows, Operation, Resolver, UpsertRows, size
 from headwater.engine.parsed import Parsed
 from headwater.engine.rebuild import Rebuild, lost_stream, plan_rebuild
 from headwater.engine.schedule import Emitted, Schedule, make_schedule
+from headwater.engine.sorted_copies import Shelf
+from headwater.engine.sources import Sources
 from headwater.engine.workspace import Shown, Workspace, delta_of, pending_of
 from headwater.errors import HeadwaterError, UserError
 from headwater.plan.program import Program
@@ -38,6 +42,11 @@ from headwater.store.catalog import Catalog, Relation
 from headwater.store.warehouse import Warehouse
 
 log = logging.getLogger("headwater")
+
+#: Operations whose size is known before they are carried out, and how many rows are few.
+_OF_ROWS = InsertRows | DeleteRows | UpsertRows | DeleteKeys
+_FEW = 50_000
+_NOTE_EPOCH = "INSERT INTO hw.epochs VALUES ($n, $clock, $changes, $by_relation)"
 
 Clock = Callable[[], dt.datetime]
 Observer = Callable[[int, Mapping[str, pa.Table]], None]
@@ -112,10 +121,17 @@ class Engine:
         self.appended: dict[str, int] = {}
         #: Stores with dead rows over which a statement failed, to be rewritten soon: until then epochs run twice.
         self.urgent: set[str] = set()
-        #: How often a relation was dropped: a store that stands when this has not changed is the store it was.
+        #: How often a store was dropped: one that stands when this has not changed is the store it was.
         self.drops = 0
+        #: How often the catalogue has changed. Rows that a store holds when this has not came to it in epochs.
+        self.redefined = 0
+        #: What was seen of the columns of relations, for the planner.
+        self.extents: Extents = {}
         #: How long the statements of each view take.
         self.spent: dict[str, Spent] = {}
+        self.shelf = Shelf(warehouse.folder)
+        #: What the background sorts with at the moment: nobody needs to wait for that.
+        self.sorting: duckdb.DuckDBPyConnection | None = None
         self._emitted: Emitted = {}
         self._building: tuple[str, float] | None = None
         self._took: dict[str, float] = {}
@@ -132,6 +148,8 @@ class Engine:
         self._parsed = Parsed()
         self._shown = Shown()
         self._statements: dict[tuple[str, ...], object] = {}
+        self.access = Access()
+        self._sources = Sources()
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -142,6 +160,12 @@ class Engine:
         if self._schedule is None:
             self._schedule = self.schedule_for(self.catalog)
         return self._schedule
+
+    def forget_store(self, store: str) -> None:
+        """A store is gone, or will be another one."""
+        self.drops += 1
+        self.appended.pop(store, None)
+        self.access.forget(store)
 
     def forget_statements(self) -> None:
         """Emit everything anew: how a relation is stored has changed, and others read it."""
@@ -203,6 +227,8 @@ class Engine:
             with contextlib.suppress(duckdb.Error):
                 self.connection.execute("ROLLBACK")
             self._shown.forget(self.connection)
+            self.access.undone()
+            self._sources.forget()
             if not isinstance(error, duckdb.Error):
                 raise
             if self.recover(error) and committing and landed():
@@ -234,8 +260,10 @@ class Engine:
     def adopt(self, after: Catalog) -> None:
         if after is not self.catalog:
             self.catalog = after
+            self.redefined += 1
             self._schedule = None
             self._statements = {}
+            self._sources.forget()
             self._shown.forget(self.connection)  # a relation may have the name of another one now, and other columns
 
     # -- epochs ------------------------------------------------------------------------------------------------------
@@ -265,7 +293,7 @@ class Engine:
         while True:
             after = catalog or self.catalog
             try:
-                with self.warehouse.cautious_planning() if net else contextlib.nullcontext():
+                with self._planning(operations, net, bool(anew)):
                     return self._attempt(operations, after, anew, suspended, net, mark, rebuild)
             except NotPlanned:
                 if net:
@@ -290,6 +318,17 @@ class Engine:
                     self._start()
                 raise
 
+    def _planning(
+        self, operations: Sequence[Operation], net: bool, anew: bool
+    ) -> contextlib.AbstractContextManager[None]:
+        """How DuckDB is to plan the statements of an epoch."""
+        if net:
+            self.warehouse.plan_quickly(False)
+            return self.warehouse.cautious_planning()
+        small = all(isinstance(one, _OF_ROWS) for one in operations) and sum(map(size, operations)) <= _FEW
+        self.warehouse.plan_quickly(small and not anew)
+        return contextlib.nullcontext()
+
     def _attempt(
         self,
         operations: Sequence[Operation],
@@ -309,7 +348,13 @@ class Engine:
         with self.transaction(landed=lambda: self.epoch == number):
             faults.reach("epoch begun")
             workspace = self.workspace()
-            with Resolver(self.connection, after, workspace, self._statements, schedule.readers) as resolver:
+
+            def look_up(probe: Probe, rows: int) -> str:
+                found = self.access.find(self.connection, self._parsed, (probe,), lambda _: rows, number)
+                return found.get(probe.alias, "")
+
+            parts = self.connection, after, workspace, self._statements, schedule.readers, look_up, self._sources
+            with Resolver(*parts) as resolver:
                 for operation in operations:
                     resolver.apply(operation)
                 resolver.finish()
@@ -321,14 +366,15 @@ class Engine:
                     self._shown.tables.discard(table)
                 self.change_catalog(after)
                 changes = sum(resolver.counts.values())
-                values = [number, clock, changes, json.dumps(resolver.counts)]
-                self.connection.execute("INSERT INTO hw.epochs VALUES (?, ?, ?, ?)", values)
+                values = {"n": number, "clock": clock, "changes": changes, "by_relation": json.dumps(resolver.counts)}
+                self._parsed.execute(self.connection, _NOTE_EPOCH, values)
                 if mark is not None:
                     self._note(mark, number)
         self.epoch = number
         if not anew:
             for view, seconds in self._took.items():
                 self.spent.setdefault(view, Spent()).add(seconds * 1000)
+        self.access.release()
         self.adopt(after)
         self._tell(number, observed)
         return Epoch(number, clock, resolver.counts, dict(suspended))
@@ -366,6 +412,7 @@ class Engine:
         for one in rebuilds.values():
             anew |= one.statements(net)
         changed: set[str] = set()
+        alone: dict[str, bool] = {}
         for stage in schedule.stages:
             for statement in anew.get(stage.name, ()):
                 self._fill_for_view(stage.view, workspace, statement)
@@ -373,10 +420,14 @@ class Engine:
                 due = bool(stage.inputs & changed) if stage.recompute else workspace.rows(pending_of(stage.name)) > 0
                 if not due and stage.name not in anew:
                     continue
-                if stage.settle_and_append is not None and not self.observers:
-                    self._append(stage.name, stage.settle_and_append, epoch, stage.view)
+                found = self.look_up(stage.settle.plain.probes, workspace, epoch, stage.view)
+                settle = stage.settle.variant(found, alone.get(stage.name, False) and stage.name not in anew)
+                if not stage.read and not self.observers:
+                    assert settle.settle_and_append is not None
+                    self._append(stage.name, settle.settle_and_append, epoch, stage.view)
                     continue
-                self._fill_for_view(stage.view, workspace, stage.settle)
+                assert settle.settle is not None
+                self._fill_for_view(stage.view, workspace, settle.settle)
             if not workspace.rows(delta_of(stage.name)):
                 continue
             changed.add(stage.name)
@@ -386,15 +437,24 @@ class Engine:
                     continue
                 if coming:
                     trigger = trigger.coming
+                trigger = trigger.finding(self.look_up(trigger.probes, workspace, epoch, trigger.view))
                 if trigger.target.stepwise:
                     self._append(trigger.target.name, trigger.insert, epoch, trigger.view)
                     changed.add(trigger.target.name)
                 else:
                     self._fill_for_view(trigger.view, workspace, trigger.fill)
+                    alone[trigger.target.name] = trigger.target.name not in alone and trigger.adds_up
             if stage.append is not None:
                 self._append(stage.name, stage.append, epoch, None)
             faults.reach("relation stepped")
         return changed
+
+    def look_up(self, probes: Sequence[Probe], workspace: Workspace, epoch: int, view: str | None) -> Found:
+        """What stands for stores in a statement that could look these up; see `Access.find`."""
+        if not probes:
+            return {}
+        with self._blaming(view):
+            return self.access.find(self.connection, self._parsed, probes, workspace.rows, epoch)
 
     def _fill_for_view(self, view: str | None, workspace: Workspace, statement: Fill) -> int:
         with self._blaming(view):
@@ -403,7 +463,9 @@ class Engine:
     def _append(self, store: str, statement: str, epoch: int, view: str | None) -> None:
         with self._blaming(view):
             found = self._parsed.execute(self.connection, statement, {"epoch": epoch}).fetchone()
-        self.appended[store] = self.appended.get(store, 0) + (int(found[0]) if found else 0)
+        added = int(found[0]) if found else 0
+        self.appended[store] = self.appended.get(store, 0) + added
+        self.access.appended(store, added, epoch)
 
     @contextlib.contextmanager
     def _blaming(self, view: str | None) -> Iterator[None]:

@@ -7,15 +7,16 @@ relation. Rates are counted from the epochs' records. How long each view's state
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import duckdb
 from sqlglot import exp
 
-from headwater.emit.layout import STORE, as_column, column, sql, store_table
+from headwater.emit.layout import STORE, Grouped, column, sql, store_table
 from headwater.plan.sizes import as_number
-from headwater.plan.statistics import Extent, Observed
-from headwater.store.catalog import Catalog, Relation
+from headwater.plan.statistics import Extent, Observed, unknown
+from headwater.store.catalog import Catalog, Kind, Relation
 
 #: Rates are means over so many epochs.
 RECENT = 50
@@ -23,6 +24,10 @@ RECENT = 50
 _WEIGHT = 0.2
 #: Dead rows and opposite signs apart, a store holds as many rows as were appended.
 _SIZES = f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE schema_name = '{STORE}'"
+
+_RECENT = f"SELECT number, by_relation FROM hw.epochs ORDER BY number DESC LIMIT {RECENT}"
+#: Of each relation its first epoch, and all rows that have come and gone: of a stream that is not stored, its size.
+_TOTALS = "SELECT key, min(number), sum(value::BIGINT) FROM hw.epochs, json_each(by_relation) GROUP BY key"
 
 
 @dataclass
@@ -38,42 +43,63 @@ class Spent:
         self.milliseconds += weight * (milliseconds - self.milliseconds)
 
 
-def observe(connection: duckdb.DuckDBPyConnection, catalog: Catalog) -> dict[str, Observed]:
-    """What is known of every stream, table and view; nothing of one that never had rows."""
+#: What is known of the columns of relations, by their names.
+Extents = dict[str, dict[str, Extent]]
+
+
+def observe(connection: duckdb.DuckDBPyConnection, catalog: Catalog, before: Extents) -> dict[str, Observed]:
+    """What is known of every stream, table and view.
+
+    Args:
+        connection: which plans in full.
+        catalog: the relations.
+        before: what was seen of their columns the last time: all that is known of a stream that is not stored any more.
+    """
     sizes = dict(connection.execute(_SIZES).fetchall())
-    rates, epochs = _rates(connection)
+    totals = {name: (first, int(total)) for name, first, total in connection.execute(_TOTALS).fetchall()}
+    recent = [(number, json.loads(text)) for number, text in connection.execute(_RECENT).fetchall()]
     out: dict[str, Observed] = {}
     for relation in catalog:
-        changes = rates.get(relation.name, [])
-        rows = float(sizes.get(relation.name, 0)) or sum(changes) / max(len(changes), 1) * epochs
+        first, total = totals.get(relation.name, (0, 0))
+        rows = float(sizes.get(relation.name, 0)) or float(total)
+        kept = relation.kind is not Kind.STREAM or relation.retain is not None
         if not rows:
+            out[relation.name] = replace(unknown(), kept=kept)
             continue
-        seen: list[float] = [*changes] or [rows / 100]
-        share = len(changes) / min(epochs, RECENT) if changes and epochs else 1.0
-        columns = _extents(connection, relation) if relation.name in sizes else {}
-        out[relation.name] = Observed(rows, sum(seen) / len(seen), share, columns)
+        since = [changes for number, changes in recent if number > max(first, relation.created)]
+        rate, share = _rate([changes[relation.name] for changes in since if relation.name in changes], len(since), rows)
+        if relation.name in sizes:
+            before[relation.name] = _extents(connection, relation, catalog.grouped)
+        columns = before.get(relation.name, {})
+        out[relation.name] = Observed(rows, rate, 1.0 if relation.program else share, columns, kept)
     return out
 
 
-def _rates(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, list[int]], int]:
-    """How many rows of each relation changed in recent epochs that changed it, bulk loads left out; and all epochs."""
-    query = f"SELECT by_relation FROM hw.epochs ORDER BY number DESC LIMIT {RECENT}"
-    found: dict[str, list[int]] = {}
-    for (text,) in connection.execute(query).fetchall():
-        for name, changes in json.loads(text).items():
-            found.setdefault(name, []).append(changes)
-    [(epochs,)] = connection.execute("SELECT count(*) FROM hw.epochs").fetchall()
-    return {name: _without_loads(changes) for name, changes in found.items()}, int(epochs)
+def _rate(changes: list[int], epochs: int, rows: float) -> tuple[float, float]:
+    """How many rows come or go in an epoch that changes a relation, and the share of such epochs.
 
+    The epoch that brought its first rows says nothing of what comes later, nor do others far above the median. What has
+    not changed since may change yet, but the longer it has not, the less likely.
 
-def _without_loads(changes: list[int]) -> list[int]:
-    """A first load says nothing of what comes later: epochs far above the median are left out."""
+    Args:
+        changes: in recent epochs that changed it, without its first.
+        epochs: how many recent epochs there were since its first.
+        rows: that it has.
+    """
+    share = min(1.0, (len(changes) + 0.5) / (epochs + 0.5))
+    if not changes:
+        return max(rows / 100, 1.0), share
     middle = sorted(changes)[len(changes) // 2]
-    return [one for one in changes if one <= 20 * middle]
+    usual = [one for one in changes if one <= 20 * middle]
+    return sum(usual) / len(usual), share
 
 
-def _extents(connection: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, Extent]:
-    items = [as_column(exp.Anonymous(this="stats", expressions=[column(f.name)]), f.name) for f in relation.fields]
+def _extents(
+    connection: duckdb.DuckDBPyConnection, relation: Relation, grouped: Mapping[str, Grouped]
+) -> dict[str, Extent]:
+    repeats = grouped[relation.name].repeats if relation.name in grouped else {}
+    stored = [column(repeats.get(f.name, f.name)) for f in relation.fields]
+    items = [exp.Anonymous(this="stats", expressions=[one]) for one in stored]
     query = exp.Select(expressions=items).from_(store_table(relation.name), copy=False).limit(1, copy=False)
     found = connection.execute(sql(query)).fetchone()
     out = {}

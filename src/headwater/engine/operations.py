@@ -5,7 +5,6 @@ Operations apply in order, each on what the ones before it left. Any that breaks
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,9 +17,11 @@ from headwater.algebra.nodes import Filter, Node
 from headwater.algebra.scalars import Scalar
 from headwater.emit import changes
 from headwater.emit.duckdb import Emitter
-from headwater.emit.layout import Fill
+from headwater.emit.layout import Fill, delta_table
+from headwater.emit.probes import Probe, probe_of_batch
 from headwater.engine.arrow_types import storage_arrow_schema
-from headwater.engine.workspace import KEEP_ROWS, Workspace, delta_of
+from headwater.engine.sources import Sources
+from headwater.engine.workspace import Workspace, delta_of
 from headwater.errors import UserError
 from headwater.store.catalog import Catalog, Kind, Relation
 
@@ -142,6 +143,8 @@ class Resolver:
         workspace: Workspace,
         statements: dict[tuple[str, ...], object],
         readers: Mapping[str, int],
+        look_up: Callable[[Probe, int], str],
+        sources: Sources,
     ) -> None:
         """Make a resolver for one epoch.
 
@@ -152,7 +155,12 @@ class Resolver:
             statements: emitted statements by what they depend on, kept from epoch to epoch: emitting one takes
                 as long as running it on a small batch.
             readers: how many statements will read each relation's delta.
+            look_up: finds what so many rows of a batch need of a store; returns the view of it, or nothing if it is to
+                be scanned.
+            sources: under whose names statements read batches, kept from epoch to epoch.
         """
+        self._sources = sources
+        self._look_up = look_up
         self._readers = readers
         #: Batches that are the whole delta of a relation so far, and need not be copied into a table.
         self._whole: dict[str, tuple[Relation, pa.Table]] = {}
@@ -253,15 +261,12 @@ class Resolver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget the batches. Small ones stay until the next epoch takes their names, which is cheaper."""
-        for source, rows in list(self._batches.items()):
-            if rows > KEEP_ROWS:
-                self._forget(source)
-        self._batches.clear()
+        """Let go of the batches."""
+        for source in list(self._batches):
+            self._forget(source)
 
     def _forget(self, source: str) -> None:
-        with contextlib.suppress(duckdb.Error):  # in a transaction that has failed, whose error is the one to tell
-            self._connection.unregister(source)
+        self._sources.release(source)
         del self._batches[source]
 
     def _emit(self, emit: Callable[..., T], *args: object) -> T:
@@ -280,8 +285,8 @@ class Resolver:
     def _register(self, rows: pa.Table, relation: Relation, fields: t.Schema, name: str | None = None) -> str:
         """A batch under a name that statements can read."""
         self._check_batch(rows, relation, fields)
-        source = name or f"#batch{len(self._batches)}"
-        self._connection.register(source, rows)
+        source = name or f"#batch{len(self._batches)} {[relation.name, *rows.column_names]}"
+        self._sources.put(self._connection, source, rows)
         self._batches[source] = rows.num_rows
         return source
 
@@ -303,10 +308,19 @@ class Resolver:
 
     def _retire(self, relation: Relation, source: str) -> None:
         changed = self._changed(relation)
-        self._run(
-            relation,
-            self._emit(changes.retire_keys, relation.name, relation.fields, relation.key_fields, source, changed),
-        )
+        found = self._found(relation, relation.key_fields, source)
+        args = relation.name, relation.fields, relation.key_fields, source, changed, found
+        self._run(relation, self._emit(changes.retire_keys, *args))
+
+    def _found(self, relation: Relation, fields: t.Schema, source: str | None = None) -> str:
+        """Where to look for rows that agree with a batch, or else with what has changed so far, in some columns."""
+        rows = self._batches[source] if source is not None else self._workspace.rows(delta_of(relation.name))
+        key = ("probe", relation.name, source or "", *(f.name for f in fields))
+        if key not in self._statements:
+            table = changes.incoming(source) if source is not None else delta_table(relation.name)
+            self._statements[key] = probe_of_batch(relation.name, fields, table)
+        probe = self._statements[key]
+        return self._look_up(probe, rows) if isinstance(probe, Probe) else ""
 
     def _run(self, relation: Relation, statement: Fill) -> None:
         added = self._workspace.fill(statement)
@@ -331,7 +345,8 @@ class Resolver:
             return
         if not self._changed(relation):  # nothing came at all
             return
-        found = self._first(self._emit(changes.duplicate_keys, relation.name, relation.key_fields))
+        there = self._found(relation, relation.key_fields)
+        found = self._first(self._emit(changes.duplicate_keys, relation.name, relation.key_fields, there))
         if found is not None:
             raise UserError(
                 "HW305",
@@ -341,16 +356,18 @@ class Resolver:
 
     def _check_keys_there(self, relation: Relation, source: str) -> None:
         changed = self._changed(relation)
-        found = self._first(self._emit(changes.missing_keys, relation.name, relation.key_fields, source, changed))
+        there = self._found(relation, relation.key_fields, source)
+        query = self._emit(changes.missing_keys, relation.name, relation.key_fields, source, changed, there)
+        found = self._first(query)
         if found is not None:
             key = _show(relation.key, found)
             raise UserError("HW306", f"{relation.name} has no row with key {key}", hint=_NOTHING_DONE)
 
     def _check_there(self, relation: Relation, source: str) -> None:
-        query = self._emit(
-            changes.missing_rows, relation.name, relation.fields, relation.key_fields, source, self._changed(relation)
-        )
-        found = self._first(query)
+        changed = self._changed(relation)
+        there = self._found(relation, relation.key_fields or relation.fields, source)
+        args = relation.name, relation.fields, relation.key_fields, source, changed, there
+        found = self._first(self._emit(changes.missing_rows, *args))
         if found is not None:
             names = tuple(f.name for f in relation.fields)
             raise UserError(

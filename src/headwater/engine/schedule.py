@@ -8,11 +8,11 @@ to the relation's own store. `headwater.delta.derive` says why that adds up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
-from headwater.algebra.nodes import Scan
+from headwater.algebra.nodes import Scan, Sum
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
 from headwater.emit.maintain import (
@@ -23,6 +23,7 @@ from headwater.emit.maintain import (
     step_statement,
     stepwise_statement,
 )
+from headwater.emit.probes import Found, Probe, probes_of_step
 from headwater.plan.program import Add, Map, Program, Touch
 from headwater.store.catalog import Catalog, Kind, Relation
 
@@ -52,6 +53,29 @@ class Trigger:
         """The same for a change that is rows that come, each once."""
         return replace(self, emitter=self.emitter.for_coming(self.statement.on))
 
+    @cached_property
+    def probes(self) -> tuple[Probe, ...]:
+        """What it could look up."""
+        return probes_of_step(self.statement.term, self.emitter)
+
+    def finding(self, found: Found) -> Trigger:
+        """The same with views for some of the stores that it reads."""
+        if not found:
+            return self
+        key = frozenset(found.items())
+        if key not in self._variants:
+            self._variants[key] = replace(self, emitter=self.emitter.finding(found))
+        return self._variants[key]
+
+    @cached_property
+    def _variants(self) -> dict[frozenset[tuple[str, str]], Trigger]:
+        return {}
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether it gives the groups of a map, each once, with what comes to their payload."""
+        return isinstance(self.statement.term, Sum) and self.target.present is not None and self.target.keys is None
+
     @property
     def rank(self) -> tuple[bool, int]:
         """Its place in a step: first what is put off, then what is taken at once, by maps of many relations first.
@@ -63,26 +87,44 @@ class Trigger:
 
 
 @dataclass(frozen=True)
+class Settle:
+    """The statements that settle a map, as they are and with views for some of the stores that they read."""
+
+    plain: MapSQL
+    emit: Callable[[Found, bool], MapSQL]
+    _variants: dict[tuple[frozenset[tuple[str, str]], bool], MapSQL] = field(default_factory=dict, compare=False)
+
+    def variant(self, found: Found, alone: bool) -> MapSQL:
+        """The form with views for some stores, and for what comes from one statement alone."""
+        if not found and not alone:
+            return self.plain
+        key = frozenset(found.items()), alone
+        if key not in self._variants:
+            self._variants[key] = self.emit(found, alone)
+        return self._variants[key]
+
+
+@dataclass(frozen=True)
 class Stage:
     """One relation's part in an epoch.
 
     Attributes:
         view: whose program maintains it; None for a base relation.
-        settle: fills its delta from what is pending; None for a base relation.
-        recompute: `settle` evaluates the definition anew whenever one of `inputs` has changed.
+        settle: what fills its delta from what is pending; None for a base relation.
+        recompute: it is evaluated anew whenever one of `inputs` has changed.
         triggers: what follows from its change.
         append: adds the change to its store; None where nothing is stored.
-        settle_and_append: both in one, for a map whose change nothing reads; None otherwise.
+        read: whether anything reads its change; else it is settled and appended in one.
     """
 
     name: str
     view: str | None
-    settle: Fill | None
+    settle: Settle | None
     recompute: bool
     inputs: frozenset[str]
     triggers: tuple[Trigger, ...]
     append: str | None
-    settle_and_append: str | None = None
+    read: bool = True
 
 
 @dataclass(frozen=True)
@@ -107,7 +149,7 @@ class EmittedView:
 
     program: Program
     triggers: tuple[tuple[str, Trigger], ...]
-    maps: Mapping[str, MapSQL]
+    maps: Mapping[str, Settle]
 
 
 #: What has been emitted so far, by view. A program never changes, so neither does its SQL.
@@ -140,17 +182,17 @@ def make_schedule(catalog: Catalog, emitted: Emitted | None = None, net: bool = 
         for one in view.program.maps:
             if listed[one.name] != view.program.view:
                 continue
-            statements = view.maps[one.name]
+            settle = view.maps[one.name]
             stages.append(
                 Stage(
                     one.name,
                     view.program.view,
-                    statements.settle,
+                    settle if settle.plain.settle is not None else None,
                     view.program.recomputes(one.name),
                     one.definition.relations,
                     tuple(triggers.get(one.name, ())),
-                    statements.append,
-                    None if one.name in read else statements.settle_and_append,
+                    settle.plain.append,
+                    one.name in read,
                 )
             )
     return Schedule(tuple(stages))
@@ -164,7 +206,10 @@ def _emit(view: Relation, catalog: Catalog, emitted: Emitted, net: bool) -> Emit
         return found
     emitter = Emitter(catalog.grouped, net)
     triggers = tuple((one.on, Trigger(view.name, one, program.map(one.target), emitter)) for one in program.steps)
-    maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
+    maps = {
+        one.name: Settle(map_statements(program, one, emitter), partial(map_statements, program, one, emitter))
+        for one in program.maps
+    }
     emitted[view.name] = EmittedView(program, triggers, maps)
     return emitted[view.name]
 

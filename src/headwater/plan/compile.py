@@ -8,19 +8,20 @@ from dataclasses import dataclass, field, replace
 from headwater.algebra.nodes import Join, Keep, Node, Over, Present
 from headwater.errors import NotSupported
 from headwater.plan.blocks import cut
-from headwater.plan.choose import cheapest
+from headwater.plan.choose import MARGIN, cheapest, cheapest_of
 from headwater.plan.cost import cost_of
 from headwater.plan.program import BlockPlan, Map, Program, Recompute, Rival, Statement
 from headwater.plan.share import needed, share
+from headwater.plan.sizes import Sizes
 from headwater.plan.statistics import Statistics
 from headwater.plan.strategies import first_order, recompute, reevaluate, tree, viewlet
 
-#: Ways to maintain a block.
-BLOCKS: dict[str, Callable[[Map, str, int], BlockPlan]] = {
-    tree.NAME: tree.tree,
-    viewlet.NAME: viewlet.viewlet,
-    first_order.NAME: first_order.first_order,
-    viewlet.NAIVE: viewlet.viewlet_naive,
+#: Ways to maintain a block: each gives the plans that are worth weighing, in doubt the first.
+BLOCKS: dict[str, Callable[[Map, str, int, Sizes], list[BlockPlan]]] = {
+    tree.NAME: tree.trees,
+    viewlet.NAME: lambda block, view, number, sizes: [viewlet.viewlet(block, view, number)],
+    first_order.NAME: lambda block, view, number, sizes: [first_order.first_order(block)],
+    viewlet.NAIVE: lambda block, view, number, sizes: [viewlet.viewlet_naive(block, view, number)],
 }
 #: What `choose` weighs; in doubt the first. A view is never recomputed unless somebody asks for it.
 CANDIDATES = (tree.NAME, viewlet.NAME, first_order.NAME)
@@ -90,7 +91,7 @@ def _chosen(view: str, query: Node, among: Surroundings) -> Program:
     blocks = cut(view, query)
     number = len(blocks)
     for one in blocks:
-        ways = {name: BLOCKS[name](one, view, number) for name in CANDIDATES}
+        ways = {name: _planned(name, one, view, number, observed, among) for name in CANDIDATES}
         number += sum(len(way.maps) - 1 for way in ways.values())
         name, observed = cheapest(one, ways, observed, among.static)
         plans.append(ways[name])
@@ -106,8 +107,8 @@ def _chosen(view: str, query: Node, among: Surroundings) -> Program:
     anew = reevaluate.reevaluate(view, query)
     if anew is not None:
         weighed.append(_weighed(share(anew, among.programs), among))
-    best = min(weighed, key=lambda one: one[1].milliseconds)[0]
-    chosen = best if best.strategy == reevaluate.NAME else program
+    best, rival = min(weighed, key=lambda one: one[1].milliseconds)
+    chosen = best if rival.milliseconds < weighed[0][1].milliseconds * MARGIN else program
     rivals = sorted((rival for _, rival in weighed), key=lambda one: one.milliseconds)
     return replace(chosen, hinted=False, rivals=tuple(rivals))
 
@@ -119,14 +120,22 @@ def _under(view: str, query: Node, strategy: str, among: Surroundings) -> Progra
         found = reevaluate.reevaluate(view, query)
         return share(found, among.programs) if found is not None else _under(view, query, tree.NAME, among)
     plans: list[BlockPlan] = []
+    observed = dict(among.observed)
     blocks = cut(view, query)
     number = len(blocks)
     for one in blocks:
-        plans.append(BLOCKS[strategy](one, view, number))
+        plans.append(_planned(strategy, one, view, number, observed, among))
         number += len(plans[-1].maps) - 1
+        _, observed = cheapest(one, {strategy: plans[-1]}, observed, among.static)
     names = [first_order.NAME] if any(one.given_up for one in plans) else [strategy]
     names += [strategy] if any(len(one.maps) > 1 for one in plans) else []
     return _assembled(view, ", ".join(dict.fromkeys(names)), query, plans, among)
+
+
+def _planned(strategy: str, block: Map, view: str, number: int, observed: Statistics, among: Surroundings) -> BlockPlan:
+    """A block under a strategy; of several plans the cheapest."""
+    plans = BLOCKS[strategy](block, view, number, Sizes(observed))
+    return cheapest_of(block, plans, observed, among.static)
 
 
 def _assembled(view: str, strategy: str, query: Node, plans: list[BlockPlan], among: Surroundings) -> Program:

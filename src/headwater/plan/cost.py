@@ -29,13 +29,15 @@ class Prices:
     settle: float = 3.0  #: the long statement that tells what a block showed from what it shows
     scan: float = 1.2e-6  #: a stored row passed over to find those of a few keys
     hit: float = 1.0e-2  #: a vector of stored rows in which one is found
+    probe: float = 2.5  #: looking keys up in a sorted copy, instead of scanning
+    key: float = 1.5e-3  #: a key that is looked up
     match: float = 3.0e-5  #: a row that a join or filter hands on
     group: float = 6.0e-5  #: a row that is added up
     write: float = 1.2e-4  #: a row that is stored
 
 
 PRICES = Prices()
-_VECTOR = 2048  #: rows
+VECTOR = 2048  #: rows
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Costing:
         for name in program.inputs:
             known = self._sizes.relation(name)
             self._step(name, known.share)
-            if name in program.stored_reads:
+            if name in program.stored_reads and not known.kept:
                 self._pay(known.share, 1, known.rate * self._prices.write)
         for one in program.maps:
             self._settle(one)
@@ -149,14 +151,17 @@ class Costing:
         return work
 
     def _finding(self, store: str, wanted: float) -> float:
-        """Passing over a store for some rows: each vector with one of them is unpacked."""
-        rows = self._sizes.relation(store).rows
-        return rows * self._prices.scan + min(wanted, rows / _VECTOR) * self._prices.hit
+        """Passing over a store for some rows, where each vector with one of them is unpacked; or looking them up."""
+        rows, price = self._sizes.relation(store).rows, self._prices
+        scan = rows * price.scan + min(wanted, rows / VECTOR) * price.hit
+        return min(scan, price.probe + wanted * price.key)
 
     def _grow(self, target: Map, rows: float, share: float) -> None:
+        """More comes to a map in a share of all epochs: what seldom comes must not count in those that see the rest."""
         known = self._sizes.observed[target.name]
-        after = replace(known, rate=known.rate + rows, share=1.0 - (1.0 - known.share) * (1.0 - share))
-        self._sizes.observed[target.name] = after
+        together = 1.0 - (1.0 - known.share) * (1.0 - share)
+        rate = (known.rate * known.share + rows * share) / together
+        self._sizes.observed[target.name] = replace(known, rate=rate, share=together)
 
     def _settle(self, one: Map) -> None:
         """What has come together becomes the map's change, and is stored."""

@@ -143,7 +143,7 @@ class Sizes:
         now, conditions = self._asked(now, known, conditions)
         out = [now]
         while left:
-            choice = range(len(left)) if len(left) <= _FEW else [_connected(known, left, conditions)]
+            choice = _linked(known, left, conditions) if len(left) <= _FEW else [_connected(known, left, conditions)]
             ways = {i: self._met(now, known, *left[i], conditions) for i in choice}
             best = min(ways, key=lambda i: ways[i][0].rows)
             now, conditions = ways[best]
@@ -175,6 +175,12 @@ class Sizes:
             else:
                 rows *= selectivity(part, both)
         return Size(max(rows, 1.0), both.columns), [one for one in conditions if not one[0] <= there]
+
+
+def _linked(known: frozenset[str], left: list[tuple[Size, frozenset[str]]], conditions: _Conditions) -> list[int]:
+    """Those that a condition connects with what is known; all, if there is none."""
+    found = [i for i, (_, names) in enumerate(left) if any(one & known and one & names for one, _ in conditions)]
+    return found or list(range(len(left)))
 
 
 def _connected(known: frozenset[str], left: list[tuple[Size, frozenset[str]]], conditions: _Conditions) -> int:
@@ -226,8 +232,8 @@ def selectivity(condition: Scalar, size: Size) -> float:
         case "is not null", _:
             return 1.0
         case (("=" | "<=>"), (a, b)):
-            column = next((one for one in (a, b) if isinstance(one, Column)), None)
-            return 1.0 / size.distinct(column.name) if column is not None else _EQUAL
+            values = [size.distinct(one.name) for one in (a, b) if isinstance(one, Column)]
+            return 1.0 / max(values) if values else _EQUAL
         case (("<" | "<=" | ">" | ">="), (a, b)):
             return _range(condition.function, a, b, size)
     return _OTHER

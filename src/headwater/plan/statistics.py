@@ -24,12 +24,14 @@ class Observed:
         rate: how many come or go in an epoch that changes it.
         share: of all epochs, how many change it.
         columns: what is known of its columns; of some, nothing.
+        kept: its rows are stored whether a program reads them or not.
     """
 
     rows: float
     rate: float
     share: float = 1.0
     columns: Mapping[str, Extent] = field(default_factory=dict)
+    kept: bool = False
 
 
 #: What a relation is taken for before it has rows. Views are often made before their data comes.

@@ -58,13 +58,13 @@ def run_query(warehouse: Warehouse, answer: Answer, catalog: Catalog) -> pa.Tabl
     reader = warehouse.reader()
     try:
         try:
-            table = _evaluate(reader, answer, catalog, net=False)
+            table = _evaluate(warehouse, reader, answer, catalog, net=False)
         except duckdb.Error as error:
             if not is_value_error(error) and not is_planning_error(error):
                 raise
             reader.execute("ROLLBACK")
             with warehouse.cautious_planning():  # perhaps only a row that is gone already cannot be computed
-                table = _evaluate(reader, answer, catalog, net=True)
+                table = _evaluate(warehouse, reader, answer, catalog, net=True)
     except duckdb.Error as error:
         raise translate(error) from error
     finally:
@@ -72,7 +72,10 @@ def run_query(warehouse: Warehouse, answer: Answer, catalog: Catalog) -> pa.Tabl
     return from_storage(table, answer.node.schema[: len(answer.names)]).rename_columns(list(answer.names))
 
 
-def _evaluate(reader: duckdb.DuckDBPyConnection, answer: Answer, catalog: Catalog, net: bool) -> pa.Table:
+def _evaluate(
+    warehouse: Warehouse, reader: duckdb.DuckDBPyConnection, answer: Answer, catalog: Catalog, net: bool
+) -> pa.Table:
+    warehouse.plan_quickly(False)
     reader.execute("BEGIN")
     if stored_version(reader) != catalog.version:
         raise Disturbed("HW902", "the catalogue has changed")

@@ -12,6 +12,8 @@ import duckdb
 
 from headwater import types as t
 from headwater.algebra.read import read_type
+from headwater.emit.layout import Grouped
+from headwater.emit.maintain import grouped_maps
 from headwater.plan.program import Program, program_from_dict
 from headwater.plan.wanted import Wanted, everything, wanted_of
 from headwater.sql.names import fold
@@ -190,15 +192,9 @@ class Catalog:
         return frozenset(one.name for program in self.programs for one in program.maps)
 
     @property
-    def grouped(self) -> Mapping[str, bool]:
-        """Names of maps and views that are stored by group, and whether they have keys, or only one group."""
-        return {
-            one.name: bool(one.present.sums.keys)
-            for relation in self.relations
-            if relation.program
-            for one in relation.program.maps
-            if one.present is not None
-        }
+    def grouped(self) -> Mapping[str, Grouped]:
+        """Maps and views that are stored by group."""
+        return grouped_maps(one for program in self.programs for one in program.maps)
 
     def with_added(self, relation: Relation) -> Catalog:
         return Catalog((*self.relations, relation), self.version + 1)

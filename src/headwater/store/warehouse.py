@@ -24,11 +24,14 @@ from headwater.errors import UserError
 from headwater.store.catalog import SCHEMA
 
 #: Raised whenever an older Headwater could not read what this one writes.
-FORMAT = 2
+FORMAT = 3
 DATABASE = "warehouse.duckdb"
 LOCK = "lock"
 MEMORY = ":memory:"
 DAMAGED = "the file is damaged or not a DuckDB file; restore the folder from a copy"
+#: Steps of DuckDB's optimiser: see `Warehouse.cautious_planning` and `Warehouse.plan_quickly`.
+_RISKY_STEPS = ("statistics_propagation",)
+_SLOW_STEPS = (*_RISKY_STEPS, "common_subexpressions", "common_subplan", "projection_pullup")
 #: Files that may lie in a folder that holds no warehouse yet.
 _OURS = {DATABASE, f"{DATABASE}.wal", LOCK, "headwater.sock", "headwater.sock.path", "tmp"}
 
@@ -56,6 +59,7 @@ class Warehouse:
         self._readers: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
         self._guard = threading.Lock()
         self._cautious = 0
+        self._quick = False
         try:
             if self.folder is not None:
                 _prepare_folder(self.folder)
@@ -142,16 +146,30 @@ class Warehouse:
         """
         with self._guard:
             self._cautious += 1
-            if self._cautious == 1:
-                self.connection.cursor().execute("SET GLOBAL disabled_optimizers = 'statistics_propagation'")
+            self._set_planning(self.connection.cursor())
         try:
             yield
         finally:
             with self._guard:
                 self._cautious -= 1
-                if self._cautious == 0:
-                    with contextlib.suppress(duckdb.Error):
-                        self.connection.cursor().execute("RESET GLOBAL disabled_optimizers")
+                with contextlib.suppress(duckdb.Error):
+                    self._set_planning(self.connection.cursor())
+
+    def plan_quickly(self, quickly: bool = True) -> None:
+        """Let DuckDB plan without steps that take longer than they save in statements over few rows, or with them.
+
+        This setting is one for all connections, too, and takes a while. So it stays as it is until somebody wants it
+        otherwise: who plans beside somebody who does gets plans that are right, and perhaps a bit slower.
+        """
+        with self._guard:
+            if self._quick != quickly:
+                with contextlib.suppress(duckdb.Error):  # whoever wants to plan something will be told
+                    self._set_planning(self.connection.cursor(), quickly)
+                    self._quick = quickly
+
+    def _set_planning(self, connection: duckdb.DuckDBPyConnection, quickly: bool = False) -> None:
+        without = _SLOW_STEPS if quickly else _RISKY_STEPS if self._cautious else ()
+        connection.execute(f"SET GLOBAL disabled_optimizers = '{','.join(without)}'")
 
     def reopen(self) -> None:
         """Start again from the file: after an error that DuckDB does not survive, such as a full disk.
@@ -165,6 +183,8 @@ class Warehouse:
         with self._guard:
             self._close_connections()
             self.connection = self._open()
+            self._quick = False
+            self._set_planning(self.connection)
 
     def _close_connections(self) -> None:
         """Also those of readers: while one is open, DuckDB holds the file."""

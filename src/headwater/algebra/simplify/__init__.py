@@ -12,6 +12,7 @@ from headwater.algebra.simplify.drop_empty import drop_empty
 from headwater.algebra.simplify.drop_keeps import drop_keeps
 from headwater.algebra.simplify.evaluate_values import evaluate_values
 from headwater.algebra.simplify.fold_constants import fold_constants
+from headwater.algebra.simplify.groups_have_rows import groups_have_rows
 from headwater.algebra.simplify.merge_filters import merge_filters
 from headwater.algebra.simplify.merge_projects import merge_projects
 from headwater.algebra.simplify.own_domain import own_domain
@@ -25,6 +26,7 @@ REWRITES = (
     merge_filters,
     merge_projects,  # before predicates move: they are then rewritten through one projection instead of many
     pushdown_predicates,
+    groups_have_rows,  # after the conditions have come to the groups
     fold_constants,  # a predicate that moved below a projection may have become constant there
     merge_filters,
     drop_arms,

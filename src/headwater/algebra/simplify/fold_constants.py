@@ -25,6 +25,9 @@ def fold(scalar: Scalar) -> Scalar:
             after = _rebuilt(scalar, function, tuple(fold(arg) for arg in args))
         case _:
             return scalar
+    if isinstance(after, Call) and after.function == "if" and isinstance(after.args[0], Literal):
+        chosen = after.args[1 if after.args[0].value is True else 2]
+        return chosen if chosen.type == after.type else after
     if _is_null(after):
         return Literal(None, after.type)
     if not after.children or not all(isinstance(child, Literal) for child in after.children):

@@ -15,7 +15,7 @@ from headwater.plan.program import Add, BlockPlan, Map, Statement, Touch
 NAME = "first order"
 
 
-def first_order(one: Map, view: str, number: int) -> BlockPlan:
+def first_order(one: Map) -> BlockPlan:
     """How a block is maintained by its own delta."""
     return BlockPlan([one], statements_of(one))
 
