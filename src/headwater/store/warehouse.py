@@ -4,6 +4,7 @@ warehouse/
   warehouse.duckdb      catalogue, epochs, relations, maps
   lock                  held by the process that writes; its number stands inside
   headwater.sock        through which other processes reach that one
+  tmp/                  files without names, of sorted copies
 """
 
 from __future__ import annotations
