@@ -87,6 +87,48 @@ def running(m: Maker) -> Query | None:
     )
 
 
+@construct("query", "sum over a join of several", 2)
+def several(m: Maker) -> Query | None:
+    """Three or four relations in a chain of equalities: planners have a choice of trees here."""
+    names = [name for name in m.relations if name in m.bases or name.startswith("v")]
+    most = min(4, MAX_LEAVES - m.leaves)
+    if most < 3 or not names:
+        return None
+    sources: list[From] = []
+    conditions: list[str] = []
+    for _ in range(m.rng.randint(3, most)):
+        name = m.rng.choice(names)
+        one = aliased(m, m.relations[name], name)
+        pairs = [(a, b) for a in (sources[-1].columns if sources else ()) for b in one.columns if a.type == b.type]
+        pairs = [(a, b) for a, b in pairs if kind_of(a.type) in _ORDERED]
+        if sources and not pairs:
+            return None
+        if sources:
+            a, b = m.rng.choice(pairs)
+            conditions.append(f"{a.sql} = {b.sql}")
+        sources.append(one)
+        m.reads.add(name)
+        m.leaves += 1
+    rows = 1
+    for one in sources:
+        rows *= max(one.rows, 1)
+    if rows > _MOST_JOINED:
+        return None
+    own = _pick(m, sources[0], _ORDERED)
+    if own is not None and m.chance(0.4):
+        conditions.append(f"{sources[0].columns[own].sql} IS NOT NULL")
+    whole = replace(m.rng.choice(sources), rows=rows)
+    key = _pick(m, whole, _ORDERED)
+    text, columns = _named(m, _shown(m, whole, key))
+    end = f" GROUP BY {whole.columns[key].sql}" if key is not None else ""
+    joined = ", ".join(one.sql for one in sources)
+    return Query(f"SELECT {text} FROM {joined} WHERE {' AND '.join(conditions)}{end}", columns, rows)
+
+
+#: Rows that a join of several may have at most: the reference evaluator joins one by one.
+_MOST_JOINED = 200_000
+
+
 def _as_decimal(column: Expr) -> Expr | None:
     """A column as a DECIMAL of few digits, which an INT always fits into."""
     if isinstance(column.type, t.Decimal) and column.type.precision <= 12:

@@ -10,6 +10,8 @@ from headwater.algebra.scalars import TRUE, Call, Column, Scalar, conjunction, c
 
 #: Equality, of which NULL is TRUE to neither or to both.
 EQUALITIES = ("=", "<=>")
+#: Comparisons, and what they are with their sides exchanged.
+TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headwater.algebra.functions import may_raise
-from headwater.algebra.joins import flatten
+from headwater.algebra.joins import TURNED, flatten
 from headwater.algebra.nodes import Scan, Sum
 from headwater.algebra.scalars import Call, Column, Scalar
 
-_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 #: Scalars of a join that is looked at.
 _LARGEST = 2_000
 
@@ -44,11 +43,11 @@ def threshold(node: Sum, one_row_changes: Callable[[Scan], bool]) -> Threshold |
     if len(asked) != 1 or any(flat.through(one).columns & mine for one in made):
         return None
     [condition] = asked
-    if not isinstance(condition, Call) or condition.function not in _TURNED:
+    if not isinstance(condition, Call) or condition.function not in TURNED:
         return None
     function, (other, value) = condition.function, condition.args
     if isinstance(other, Column) and other.name in mine:
-        function, other, value = _TURNED[function], value, other
+        function, other, value = TURNED[function], value, other
     if not isinstance(value, Column) or value.name not in mine or other.columns & mine:
         return None
     if may_raise(other):  # it must be asked only of rows that pass all other conditions

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from headwater.algebra.joins import FlatJoin, equates, flatten
+from headwater.algebra.joins import TURNED, FlatJoin, equates, flatten
 from headwater.algebra.nodes import (
     Explode,
     Filter,
@@ -242,7 +242,7 @@ def selectivity(condition: Scalar, size: Size) -> float:
 def _range(function: str, a: Scalar, b: Scalar, size: Size) -> float:
     """The share of a column's range that a comparison with a constant leaves."""
     if isinstance(b, Column | Cast) and isinstance(a, Literal):
-        return _range({"<": ">", "<=": ">=", ">": "<", ">=": "<="}[function], b, a, size)
+        return _range(TURNED[function], b, a, size)
     column = a.arg if isinstance(a, Cast) else a
     if not isinstance(column, Column) or not isinstance(b, Literal):
         return _RANGE

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headwater.algebra.joins import TURNED
 from headwater.algebra.nodes import COUNT, Node, Present, transform
 from headwater.algebra.scalars import FALSE, TRUE, Call, Column, Literal, Scalar
 from headwater.algebra.scalars import transform as transform_scalar
-
-_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def groups_have_rows(node: Node) -> Node:
@@ -32,7 +31,7 @@ def _asked(scalar: Scalar) -> Scalar | None:
         return None
     function, (a, b) = scalar.function, scalar.args
     if isinstance(a, Literal):
-        function, a, b = _TURNED.get(function, function), b, a
+        function, a, b = TURNED.get(function, function), b, a
     if not isinstance(a, Column) or a.name != COUNT or not isinstance(b, Literal) or not isinstance(b.value, int):
         return None
     always = {">": b.value < 1, ">=": b.value <= 1, "<>": b.value < 1}
