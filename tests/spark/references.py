@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException
 
 from headwater.spark.types import spark_schema
@@ -101,8 +102,15 @@ def ask(session: Any, view: View) -> Bag | None:
         if isinstance(error, ParseException) and re.search(r"\b(first|last)(_value)?\(.* ORDER BY", view.query):
             return None
         raise
+    try:
+        rows = frame.collect()
+    except Py4JJavaError as error:
+        # Spark's own check finds its rewrite of EXCEPT ALL or INTERSECT ALL over columns of one origin unresolved.
+        if re.search(r"PLAN_VALIDATION_FAILED.*Rewrite(Except|Intersect)All", str(error)):
+            return None
+        raise
     frame.createOrReplaceTempView(view.name)
-    return Counter(tuple(canonical(_plain(value)) for value in row) for row in frame.collect())
+    return Counter(tuple(canonical(_plain(value)) for value in row) for row in rows)
 
 
 def _plain(value: Any) -> Any:
