@@ -21,7 +21,10 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
     "sharing": ("changes", "system"),
     "spine": ("changes",),
     "state": ("rows", "system"),
+    "subscriptions": ("view", "way"),
+    "sync": ("part", "case", "pipeline"),
     "tpch": ("query", "scale", "changes", "system"),
+    "windows": ("rows", "leaving"),
 }
 #: How the name of a column of times ends.
 TIME = " ms"

@@ -87,6 +87,43 @@ def proportion(rows: Sequence[Row]) -> Iterator[Drawn]:
         yield str(view), figure
 
 
+def sync(rows: Sequence[Row]) -> Iterator[Drawn]:
+    """The shapes of the paper's figures 6 to 11: one plot for each."""
+    parts = {part: [row for row in rows if row["part"] == part] for part in dict.fromkeys(row["part"] for row in rows)}
+    wanted = {
+        "figure-6": ("tagger", "rooms", "tuples/s", lambda row: f"{row['pipeline']}, epochs of {row['rows']:,}"),
+        "figure-7": ("select", "tuples", "seconds", lambda row: str(row["pipeline"])),
+        "figure-8-time": ("selectivity", "selectivity", "seconds", _of_key),
+        "figure-8-state": ("selectivity", "selectivity", "state rows", _of_key),
+        "figure-9-time": ("selectivity", "selectivity", "seconds", _merged),
+        "figure-9-state": ("selectivity", "selectivity", "state rows", _merged),
+        "figure-9-output": ("selectivity", "selectivity", "output tuples", _merged),
+        "figure-10": ("synchroniser", "step s", "output tuples", lambda row: f"{row['rooms']} rooms"),
+        "figure-11-tuples": ("presynchronisation", "step s", "aggregated tuples", lambda row: str(row["pipeline"])),
+        "figure-11-time": ("presynchronisation", "step s", "seconds", lambda row: str(row["pipeline"])),
+    }
+    for name, (part, x, y, label) in wanted.items():
+        figure, axes = _axes()
+        for text in dict.fromkeys(label(row) for row in parts.get(part, ()) if label(row)):
+            line = [row for row in parts[part] if label(row) == text and row.get(y) is not None]
+            axes.plot([row[x] for row in line], [row[y] for row in line], marker="o", label=text)
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        axes.set_ylim(bottom=0)
+        axes.set_title(name.replace("-", " "))
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        if part in parts:
+            yield name, figure
+
+
+def _of_key(row: Row) -> str:
+    return str(row["pipeline"]) if row["by"] == "key" else ""
+
+
+def _merged(row: Row) -> str:
+    return str(row["by"]) if row["pipeline"] == "merged Select-Tagger" else ""
+
+
 def _lines(axes: Any, rows: Sequence[Row], x: str, label: Callable[[Row], str]) -> None:
     for name in dict.fromkeys(map(label, rows)):
         line = [row for row in rows if label(row) == name and row.get("p50 ms") is not None]
@@ -127,5 +164,6 @@ PLOTS: Mapping[str, Callable[[Sequence[Row]], Iterator[Drawn]]] = {
     "finance": strategies,
     "growth": growth,
     "proportion": proportion,
+    "sync": sync,
     "tpch": strategies,
 }

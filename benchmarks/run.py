@@ -28,7 +28,10 @@ from benchmarks import (
     sharing,
     spine,
     state,
+    subscriptions,
+    sync,
     tpch,
+    windows,
 )
 from benchmarks import options as suite_options
 from benchmarks.compare import CannotCompare, compare
@@ -61,7 +64,10 @@ SUITES = {
     "sharing": Suite(sharing.run, sharing.Options),
     "spine": Suite(spine.run),
     "state": Suite(state.run),
+    "subscriptions": Suite(subscriptions.run),
+    "sync": Suite(sync.run, sync.Options),
     "tpch": Suite(tpch.run, tpch.Options),
+    "windows": Suite(windows.run, windows.Options),
 }
 
 

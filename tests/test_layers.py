@@ -26,7 +26,7 @@ LAYERS: dict[str, set[str]] = {
 }
 LAYERS["spark"] = set(LAYERS)
 #: The public face: above everything but the command line.
-FACE = {"database", "statements", "reports", "planning", "project", "__init__"}
+FACE = {"database", "builder", "relations", "creating", "statements", "reports", "planning", "project", "__init__"}
 LAYERS |= {name: set(LAYERS) | FACE for name in FACE}
 LAYERS["cli"] = set(LAYERS) | {"cli", ""}
 

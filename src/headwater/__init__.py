@@ -13,12 +13,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from headwater.database import PLACEMENTS, Database, EpochBuilder
+from headwater.builder import EpochBuilder
+from headwater.database import PLACEMENTS, Database
 from headwater.engine.engine import Clock, Epoch, wall_clock
 from headwater.errors import HeadwaterError, InternalError, NotSupported, Source, Span, UserError
 from headwater.plan.explain import Explanation
 from headwater.results import Result
 from headwater.serve.remote import RemoteDatabase
+from headwater.serve.subscribe import Subscription
 from headwater.serve.wire import UNREACHABLE
 from headwater.store.warehouse import WarehouseInUse
 from headwater.version import VERSION
@@ -40,6 +42,7 @@ __all__ = [
     "Result",
     "Source",
     "Span",
+    "Subscription",
     "UserError",
     "connect",
 ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
@@ -16,34 +17,33 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from headwater.algebra.nodes import Node
+from headwater.algebra.scalars import TRUE
+from headwater.builder import EpochBuilder
+from headwater.creating import explain_statement
 from headwater.engine import definitions
-from headwater.engine.arrow_types import to_storage
 from headwater.engine.consolidate import Consolidator
-from headwater.engine.engine import Clock, Engine, Epoch, wall_clock
+from headwater.engine.engine import Clock, Engine, Epoch, Moment, wall_clock
 from headwater.engine.failures import Disturbed
-from headwater.engine.ingest import rows_to_arrow
 from headwater.engine.operations import (
-    DeleteKeys,
-    DeleteRows,
-    InsertRows,
     Operation,
-    UpsertRows,
-    check_target,
 )
+from headwater.engine.ticker import Ticker
 from headwater.engine.writer import Writer
 from headwater.errors import HeadwaterError, UserError
 from headwater.plan.explain import Explanation
+from headwater.relations import CatalogRelations
 from headwater.reports import explain_relation, relation_facts
 from headwater.results import Result
 from headwater.serve.query import run_query
 from headwater.serve.socket import Server
+from headwater.serve.subscribe import BUFFER_ROWS, Subscription
 from headwater.sql.lower import lower_answer
 from headwater.sql.options import EXPLAIN_FORMATS, no_format
 from headwater.sql.parse import parse
-from headwater.sql.scope import RelationInfo
 from headwater.sql.statements import Explain, Query, Statement
-from headwater.statements import carry_out, explain_statement
-from headwater.store.catalog import Catalog, Kind, Relation
+from headwater.statements import carry_out
+from headwater.store.catalog import Catalog, Relation
+from headwater.store.policies import Policy
 from headwater.store.warehouse import Warehouse, closed
 
 if TYPE_CHECKING:
@@ -56,48 +56,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: Where changes come from and programs run; all do the latter in this process so far.
 PLACEMENTS = ("inline", "driver")
-
-
-class EpochBuilder:
-    """Operations on one or more relations that take effect together; see `Database.epoch`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.operations: list[Operation] = []
-        self.committed: Epoch | None = None
-        self.over = False
-
-    def insert(self, relation: str, rows: object) -> None:
-        """Add rows."""
-        target = self._target(relation, "insert")
-        self.operations.append(InsertRows(target.name, self._rows(target, rows)))
-
-    def delete(self, relation: str, rows: object) -> None:
-        """Take rows away; each must be there as often as it is named."""
-        target = self._target(relation, "delete")
-        self.operations.append(DeleteRows(target.name, self._rows(target, rows)))
-
-    def upsert(self, relation: str, rows: object) -> None:
-        """Add rows of a keyed table, in place of those with the same key."""
-        target = self._target(relation, "upsert", needs_key=True)
-        self.operations.append(UpsertRows(target.name, self._rows(target, rows)))
-
-    def delete_keys(self, relation: str, keys: object) -> None:
-        """Take away the rows with these keys: dicts or tuples of the key columns, or bare values of a single one."""
-        target = self._target(relation, "delete by key", needs_key=True)
-        fields = tuple(next(f for f in target.fields if f.name == name) for name in target.key)
-        if isinstance(keys, list | tuple) and len(fields) == 1:
-            keys = [key if isinstance(key, dict | tuple | list) else (key,) for key in keys]
-        table = rows_to_arrow(keys, fields, relation=target.name)
-        self.operations.append(DeleteKeys(target.name, to_storage(table, fields)))
-
-    def _target(self, relation: str, operation: str, needs_key: bool = False) -> Relation:
-        if self.over:
-            raise UserError("HW309", "the epoch is over: its block has ended", hint="begin another: with db.epoch()")
-        return check_target(self._database.engine.catalog, relation, operation, needs_key)
-
-    def _rows(self, target: Relation, rows: object) -> pa.Table:
-        return to_storage(rows_to_arrow(rows, target.fields, relation=target.name), target.fields)
 
 
 class Database:
@@ -123,12 +81,16 @@ class Database:
             self.engine = Engine(self.warehouse, clock)
             parts.callback(self.engine.close)
             self.consolidator = Consolidator(self.engine)
+            self.engine.nudge = self.consolidator.nudge
             parts.callback(self.consolidator.close)
+            self._ticker = Ticker(self.engine)
+            parts.callback(self._ticker.close)
             self.writer = Writer(self.engine)
             parts.callback(self.writer.close)
             self._server = Server(self, self.warehouse.folder) if self.warehouse.folder else None
             if self._server is not None:
                 parts.callback(self._server.close)
+            parts.callback(self.engine.hub.close)  # first of all: nobody waits for changes any longer
         except BaseException:
             self._shut()
             raise
@@ -148,7 +110,10 @@ class Database:
             yield builder
         finally:
             builder.over = True
-        builder.committed = self.submit(builder.operations)
+        if builder.moment is not None:
+            builder.committed = self.advance_clock(builder.moment, builder.operations)
+        else:
+            builder.committed = self.submit(builder.operations)
 
     def insert(self, relation: str, rows: object) -> Epoch:
         """Add rows to a stream or table: Arrow, pandas, Polars, dicts or tuples. Lies wholly in one epoch."""
@@ -156,11 +121,44 @@ class Database:
         builder.insert(relation, rows)
         return self.submit(builder.operations)
 
+    def upsert(self, relation: str, rows: object) -> Epoch:
+        """Add rows of a keyed table or stream, in place of those with the same key, as one epoch."""
+        builder = EpochBuilder(self)
+        builder.upsert(relation, rows)
+        return self.submit(builder.operations)
+
+    def delete_keys(self, relation: str, keys: object) -> Epoch:
+        """Take away the rows of a keyed table or stream with these keys, as one epoch; see `EpochBuilder`."""
+        builder = EpochBuilder(self)
+        builder.delete_keys(relation, keys)
+        return self.submit(builder.operations)
+
     def submit(self, operations: list[Operation]) -> Epoch:
         self._check_open()
-        epoch = self.writer.submit(operations)
-        self.consolidator.nudge()
-        return epoch
+        return self.writer.submit(operations)
+
+    def advance_clock(self, moment: dt.datetime | None, operations: Sequence[Operation] = ()) -> Epoch:
+        """Set the clock by hand, as an epoch; it stands there until it is set again, also after a restart.
+
+        Args:
+            moment: in UTC, not before the clock of the last epoch; None lets the clock go again.
+            operations: what else happens in the epoch.
+        """
+        self._check_open()
+        if moment is not None and not isinstance(moment, dt.datetime):
+            shown = type(moment).__name__
+            raise UserError("HW334", f"a moment is a datetime, not {shown}", hint="in UTC, or with a zone")
+        if moment is not None and moment.tzinfo is not None:
+            moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+        with self.engine.lock:
+            last = self.engine.last_clock
+            if moment is not None and last is not None and moment < last:
+                raise UserError(
+                    "HW333",
+                    f"the clock cannot go back from {last} to {moment}",
+                    hint="advance it to that moment or a later one",
+                )
+            return self.engine.run(operations, moment=Moment(moment))
 
     # -- statements --------------------------------------------------------------------------------------------------
 
@@ -187,7 +185,8 @@ class Database:
     def answer(self, statement: Query) -> pa.Table:
         def look() -> pa.Table:
             catalog = self.engine.catalog
-            bound = lower_answer(statement.query, self.relations_for_queries(catalog), statement.source)
+            moment = self.engine.present()
+            bound = lower_answer(statement.query, self.relations_for_queries(catalog), statement.source, moment=moment)
             return run_query(self.warehouse, bound, catalog)
 
         return self._consistently(look)
@@ -224,6 +223,7 @@ class Database:
         return [
             {"name": one.name, "kind": one.kind.value, "columns": [[f.name, str(f.type)] for f in one.fields]}
             for one in self.engine.catalog
+            if one.policy is None
         ]
 
     def status(self) -> dict[str, object]:
@@ -235,7 +235,10 @@ class Database:
             "warehouse": str(self.warehouse.folder or ":memory:"),
             "placement": self.placement,
             "epoch": self.engine.epoch,
-            "relations": self._consistently(lambda: [relation_facts(self, one) for one in self.engine.catalog]),
+            "relations": self._consistently(
+                lambda: [relation_facts(self, one) for one in self.engine.catalog if one.policy is None]
+            ),
+            "clock": self.engine.last_clock.isoformat(sep=" ") if self.engine.last_clock else None,
             "queue": {"requests": requests, "rows": rows},
             **({"building": asdict(building)} if building is not None else {}),
         }
@@ -295,21 +298,59 @@ class Database:
         self._check_open()
         self.engine.observers.append(callback)
 
+    def subscribe(
+        self,
+        view: str,
+        from_epoch: int | None = None,
+        *,
+        timeout: float | None = None,
+        buffer_rows: int = BUFFER_ROWS,
+    ) -> Subscription:
+        """Follow the changes of a view.
+
+        Args:
+            view: its name.
+            from_epoch: begin with the changes of this epoch. By default the subscription begins with what the view
+                holds, as rows that have come in the present epoch.
+            timeout: the iteration ends when nothing has come for so many seconds; None waits until the subscription or
+                the database is closed.
+            buffer_rows: so many rows wait in memory for a subscriber of a view that does not keep its changes; one who
+                lets more come together has fallen behind.
+        """
+        self._check_open()
+        subscription = Subscription(self.engine, view, from_epoch, timeout, buffer_rows)
+        subscription.owner = self
+        return subscription
+
     def find(self, name: str) -> Relation:
         relation = self.engine.catalog.find(name)
         if relation is None:
             raise UserError("HW102", f"there is no relation named {name!r}", hint="SHOW RELATIONS lists what exists")
         return relation
 
-    def relations_for_views(self) -> CatalogRelations:
-        """The catalogue as a new view sees it."""
-        return CatalogRelations(self.engine.catalog, lambda one: definitions.first_epoch_seen(self.engine, one))
+    def relations_for_views(self, policy: Policy | None = None) -> CatalogRelations:
+        """The catalogue as a new view sees it, which reads everything as synchronised by a policy if it has one."""
+        return CatalogRelations(self.engine, lambda one: definitions.first_epoch_seen(self.engine, one), policy=policy)
 
     def relations_for_queries(self, catalog: Catalog | None = None) -> CatalogRelations:
         """A catalogue as an ad hoc query sees it: a stream that keeps nothing cannot be read."""
 
         def since(relation: Relation) -> int:
-            if relation.kind is Kind.STREAM and relation.retain is None:
+            if relation.is_keyed_stream:
+                kept = (catalog or self.engine.catalog).kept_rows(relation)
+                if kept == TRUE and relation.partial is not None:
+                    raise UserError(
+                        "HW107",
+                        f"stream {relation.name} has left out rows that no view could use then",
+                        hint="query a view over it, or create the stream with RETAIN ALL",
+                    )
+                if kept != TRUE:
+                    raise UserError(
+                        "HW107",
+                        f"stream {relation.name} keeps only rows where {kept}",
+                        hint="query a view over it, or create the stream with RETAIN ALL",
+                    )
+            elif relation.flows and relation.retain is None:
                 raise UserError(
                     "HW107",
                     f"stream {relation.name} keeps no rows to query",
@@ -317,7 +358,7 @@ class Database:
                 )
             return definitions.first_epoch_seen(self.engine, relation)
 
-        return CatalogRelations(catalog or self.engine.catalog, since)
+        return CatalogRelations(self.engine, since, catalog, adds=False)
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -362,21 +403,3 @@ def _placed(statement: Statement) -> Iterator[None]:
             source=statement.source,
             hint="split a long chain of operators with parentheses, or make parts of it views of their own",
         ) from None
-
-
-class CatalogRelations:
-    """The catalogue in the form the binder asks for."""
-
-    def __init__(self, catalog: Catalog, since: Callable[[Relation], int]) -> None:
-        self._catalog = catalog
-        self._since = since
-
-    def find(self, name: str) -> RelationInfo | None:
-        relation = self._catalog.find(name)
-        if relation is None:
-            return None
-        grows = relation.kind is Kind.STREAM and not relation.key
-        return RelationInfo(relation.name, relation.fields, self._since(relation), grows)
-
-    def names(self) -> Iterable[str]:
-        return [one.name for one in self._catalog]

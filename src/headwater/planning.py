@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,8 @@ _EPOCHS_BETWEEN = 100
 _WORTH = 1.0
 
 
-def surroundings(db: Database) -> Surroundings:
-    """What a view is compiled among."""
+def surroundings(db: Database, made: Iterable[Relation] = ()) -> Surroundings:
+    """What a view is compiled among; `made` are relations that will be made for it."""
     with db.engine.lock:  # no epoch changes how DuckDB plans meanwhile: it knows statistics only when it plans in full
         db.warehouse.plan_quickly(False)
         catalog = db.engine.catalog
@@ -32,6 +33,9 @@ def surroundings(db: Database) -> Surroundings:
             observed = observe(reader, catalog, db.engine.extents)
         finally:
             reader.close()
+    for one in made:  # what stands for a relation is as large as that
+        if one.of is not None and one.of in observed:
+            observed[one.name] = observed[one.of]
     return Surroundings(catalog.programs, {one.name for one in catalog if one.static}, observed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,18 +16,22 @@ from headwater.algebra.scalars import TRUE
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import key_column
 from headwater.emit.maintain import grouped_maps, map_statements, step_statement, stepwise_statement
+from headwater.emit.synchronise import waiting_of
+from headwater.engine.engine import UNREADABLE
+from headwater.engine.tagger import LATE, UNKNOWN_KEY
 from headwater.errors import NotSupported, UserError
 from headwater.plan.dag import InputNote
 from headwater.plan.explain import EmittedSQL, Explanation
 from headwater.plan.maps import maps_of, users_of
 from headwater.plan.program import Add, Map, Program, Touch
 from headwater.plan.roles import roles_text
-from headwater.plan.wanted import everything, portable, wanted_of
+from headwater.plan.wanted import everything, portable, wanted_by
 from headwater.planning import advice
 from headwater.results import Result, count_of
-from headwater.serve.query import count_rejects, count_rows, epochs
+from headwater.serve.query import count_rejects, count_rows, epochs, oldest_waiting
 from headwater.serve.sizes import store_sizes
 from headwater.store.catalog import Catalog, Kind, Relation
+from headwater.store.policies import When
 
 if TYPE_CHECKING:
     from headwater.database import Database
@@ -40,8 +44,10 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
         count_rows(db.warehouse, relation, db.engine.catalog.grouped) if db.engine.catalog.keeps(relation) else None
     )
     if relation.source is not None:
-        facts["source"] = str(relation.source)
-        facts["rejects"] = count_rejects(db.warehouse, relation)
+        facts["source"] = str(relation.source) if relation.has_feed else "the clock"
+    if relation.has_feed or relation.is_keyed_stream:
+        rejects = count_rejects(db.warehouse, relation)
+        facts |= {fact: rejects.get(reason, 0) for fact, reason in _rejects_shown(relation)}
     if relation.program is not None:
         facts["strategy"] = relation.program.strategy
         spent = db.engine.spent.get(relation.name)
@@ -49,12 +55,48 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
             facts["epoch_ms"] = round(spent.milliseconds, 2)
         facts["state"] = "suspended" if relation.suspended else "current"
         facts["epoch"] = relation.stopped if relation.suspended else db.engine.epoch
+        if relation.refresh is not None:
+            facts["refresh"] = relation.refresh.clause
+        waits = [behind(db, one) for one in _followers(db, relation)]
+        if waits:
+            facts["waiting"] = waits
+            if any(one["rows"] for one in waits) and not relation.suspended:
+                facts["state"] = "behind"
         if relation.suspended:
             facts["reason"] = relation.suspended
+        if relation.changes is not None:
+            facts["changes_from"] = relation.begins + 1
         hint = advice(db, relation, db.advice)
         if hint is not None:
             facts["hint"] = hint
     return facts
+
+
+def _followers(db: Database, view: Relation) -> list[Relation]:
+    """The synchronised relations that a view reads."""
+    inputs = [db.engine.catalog.find(name) for name in view.program_inputs]
+    return [one for one in inputs if one is not None and one.policy is not None]
+
+
+def behind(db: Database, relation: Relation) -> dict[str, object]:
+    """How far a synchronised relation is behind the one that it stands for."""
+    assert relation.policy is not None
+    rows, epoch, clock = oldest_waiting(db.warehouse, waiting_of(relation.name))
+    facts: dict[str, object] = {"relation": relation.of, "policy": relation.policy.clause, "rows": rows}
+    if rows:
+        seconds = (db.engine.present() - clock).total_seconds() if clock is not None else None
+        facts |= {"since_epoch": epoch, "seconds": seconds}
+    return facts
+
+
+def _rejects_shown(stream: Relation) -> Iterator[tuple[str, str]]:
+    """What is said of a stream's rows that changed nothing, and the reason under which they are counted."""
+    if stream.has_feed:
+        yield "rejects", UNREADABLE
+    if stream.is_keyed_stream:
+        yield "unknown_keys", UNKNOWN_KEY
+    if stream.sequence is not None:
+        yield "late", LATE
 
 
 def show(db: Database, what: str, like: str | None) -> Result:
@@ -70,6 +112,7 @@ def show(db: Database, what: str, like: str | None) -> Result:
     listed: list[dict[str, object]] = [
         {"name": one.name, "kind": one.kind.value, "state": _state(one)}
         for one in db.engine.catalog
+        if one.policy is None
         if kinds.get(what, one.kind.value) == one.kind.value and pattern.fullmatch(one.name)
     ]
     return _table(f"SHOW {what}", listed, ("name", "kind", "state"))
@@ -118,7 +161,7 @@ def describe(relation: Relation) -> Result:
             "column": f.name,
             "type": str(f.type),
             "nullable": f.nullable,
-            "key": f.name in relation.key,
+            "key": f.name in (relation.identity or relation.key),
         }
         for f in relation.fields
     ]
@@ -141,12 +184,22 @@ def explain_relation(db: Database, relation: Relation) -> Explanation:
             "HW104", f"{relation.name} is a {relation.kind.value}: only views have programs", hint="name a view"
         )
     notes = (f"suspended after epoch {relation.stopped}: {relation.suspended}",) if relation.suspended else ()
+    if relation.changes is not None:
+        notes = (*notes, f"its changes are kept for subscribers, from epoch {relation.begins + 1} on")
     return explain_program(db, relation.program, notes, relation.strict)
 
 
-def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (), strict: bool = False) -> Explanation:
-    """A program with what the catalogue and the emitter know of it."""
+def explain_program(
+    db: Database,
+    program: Program,
+    notes: tuple[str, ...] = (),
+    strict: bool = False,
+    made: Iterable[Relation] = (),
+) -> Explanation:
+    """A program with what the catalogue and the emitter know of it; `made` are relations that would be made for it."""
     catalog = db.engine.catalog
+    for relation in made:
+        catalog = catalog.with_added(relation)
     emitter = Emitter({**catalog.grouped, **grouped_maps(program.maps)})
     steps = tuple(_pretty(_step_sql(one, program.map(one.target), emitter)) for one in program.steps)
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
@@ -157,12 +210,22 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
     )
     inputs: list[InputNote] = []
     for name in program.inputs:
-        relation = catalog.find(name)
-        assert relation is not None
+        found = catalog.find(name)
+        assert found is not None
+        relation = found
         kept = catalog.keeps(relation) or name in program.stored_reads
         inputs.append(InputNote(relation.name, relation.kind.value, kept, relation.key))
-        if relation.source is not None:
+        if relation.policy is not None:
+            notes = (*notes, _follows(relation))
+        if relation.has_feed:
             notes = (*notes, _handed_over(relation, catalog, program))
+        stream = catalog.find(relation.of) if relation.of is not None else relation
+        if stream is not None and stream.is_keyed_stream:
+            kept_rows = catalog.kept_rows(stream, beside=program)
+            if kept_rows != TRUE:
+                notes = (*notes, f"the Tagger of {stream.name} keeps only rows where {kept_rows}")
+            elif stream.partial is not None:
+                notes = (*notes, f"the Tagger of {stream.name} has left rows out before, which no view could use then")
     if not strict and any(may_raise(scalar) for one in program.query.walk() for scalar in scalars(one)):
         notes = (
             *notes,
@@ -177,6 +240,19 @@ def explain_program(db: Database, program: Program, notes: tuple[str, ...] = (),
     notes = (*notes, *_looked_up(db, program))
     sizes = store_sizes(db.warehouse, [*program.inputs, *(one.name for one in program.maps)])
     return Explanation(program, tuple(inputs), emitted, notes, sizes)
+
+
+def _follows(relation: Relation) -> str:
+    """How a synchronised relation follows the one that it stands for."""
+    assert relation.policy is not None
+    match relation.policy.when:
+        case When.EVERY:
+            point = f"every {relation.policy}"
+        case When.ON:
+            point = f"when a row comes to {relation.policy.name}"
+        case _:
+            point = f"at REFRESH {relation.policy.name}"
+    return f"{relation.name} takes the net change of {relation.of} {point}, and does not move in between"
 
 
 def _looked_up(db: Database, program: Program) -> Iterator[str]:
@@ -198,8 +274,11 @@ def _step_sql(statement: Add | Touch, target: Map, emitter: Emitter) -> str:
 def _handed_over(stream: Relation, catalog: Catalog, program: Program) -> str:
     """What Spark does for a stream, once the program is there."""
     programs = [one.program for one in catalog if one.program and one.program.view != program.view]
-    wanted = wanted_of(stream.name, [*programs, program]) if stream.retain is None else everything(stream.fields)
-    columns = ", ".join(f.name for f in stream.fields if f.name in wanted.columns or not f.nullable)
+    whole = stream.retain is not None or stream.key or catalog.tagged_over(stream)
+    names = catalog.known_as(stream)
+    readings = [(name, one) for one in (*programs, program) for name in names]
+    wanted = everything(stream.arriving) if whole else wanted_by(readings)
+    columns = ", ".join(f.name for f in stream.arriving if f.name in wanted.columns or not f.nullable)
     condition = portable(wanted.rows)
     where = f" of rows where {condition}" if condition != TRUE else ""
     return f"Spark reads {stream.name} from {stream.source} and hands over {columns}{where}; the rest runs in DuckDB"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib
 import random
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from headwater.algebra import simplify as package
+from headwater.algebra.during import at
 from headwater.algebra.evaluate import Bag, evaluate
 from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.nodes import Node
@@ -17,6 +19,8 @@ from tests.algebra.random_trees import SCHEMAS, Bags, random_bag, random_tree, r
 from tests.fixtures.pairs import Pair, check_pair, pairs
 
 CASES = pairs("simplify")
+#: What the clock reads.
+MOMENT = dt.datetime(2000, 1, 1)
 
 
 def rule_of(pair: Pair) -> Callable[[Node], Node]:
@@ -29,7 +33,7 @@ def rule_of(pair: Pair) -> Callable[[Node], Node]:
 def rows(node: Node, bags: Bags) -> Bag | None:
     """The rows of a tree; None where it fails."""
     try:
-        return evaluate(node, reader(bags))
+        return evaluate(at(node, MOMENT), reader(bags))
     except EvaluationError:
         return None
 

@@ -21,7 +21,7 @@ from benchmarks.workloads import tpch as tpch_rows
 from benchmarks.workloads.order_book import Book
 from benchmarks.workloads.tpch import BARE, Data, Stream
 
-from benchmarks import finance, growth, options, plot, proportion, sharing, tpch
+from benchmarks import finance, growth, options, plot, proportion, sharing, subscriptions, sync, tpch, windows
 
 SCALE = 0.002
 ORDERS = 1_000
@@ -53,6 +53,15 @@ def silent(_: str) -> None:
     pass
 
 
+def test_subscriptions_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"ROWS": 200, "CHANGED": 20, "GROUPS": 50, "EPOCHS": 2, "WARM_UP": 1}.items():
+        monkeypatch.setattr(subscriptions, name, value)
+    rows = figures("subscriptions", list(subscriptions.run(silent)))
+    assert set(rows) == {(view, way) for view in subscriptions.VIEWS for way in subscriptions.WAYS}
+    assert rows["rows by key", "kept"]["changes"] == 3 * 20
+    assert all(row["epoch p50 ms"] for row in rows.values())
+
+
 def test_all_queries_of_tpch_can_be_measured() -> None:
     chosen = tpch.Options(scale=(0.001,), changes=(100,), systems=(CHOSEN,), orders=500)
     rows = figures("tpch", list(tpch.run(silent, chosen)))
@@ -78,6 +87,24 @@ def test_all_queries_of_finance_can_be_measured() -> None:
     assert {query for query, *_ in rows} == set(finance.QUERIES)
     assert rows["vwap", 100, HARD_CODED]["p50 ms"]
     assert not any(row["note"] for row in rows.values())
+
+
+def test_all_parts_of_sync_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "STEPS", (0.1, 0.2))
+    chosen = sync.Options(tuples=24_000, rows=2_000, fine_rows=1_000, rounds=1)
+    rows = figures("sync", list(sync.run(silent, chosen)))
+    assert {part for part, *_ in rows} == set(sync.PARTS)
+    merged = [row for row in rows.values() if row["pipeline"] == "merged Select-Tagger"]
+    assert merged and all(row["tuples/s"] for row in merged)
+    steps = [row for row in rows.values() if row["part"] == "synchroniser" and row["rooms"] == 200]
+    assert steps[0]["output tuples"] > steps[1]["output tuples"]  # type: ignore[operator]
+    assert len(list(plot.sync(list(rows.values())))) == 10
+
+
+def test_windows_has_a_line_for_each_size() -> None:
+    rows = list(windows.run(silent, windows.Options(rows=(300, 3_000), leaving=(1, 7), epochs=3)))
+    assert [(row["rows"], row["leaving"]) for row in rows] == [(300, 1), (300, 7), (3_000, 1), (3_000, 7)]
+    assert [row["left"] for row in rows] == [292, 236, 2_992, 2_936]
 
 
 def test_growth_has_a_line_for_each_scale() -> None:

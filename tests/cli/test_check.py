@@ -64,6 +64,19 @@ def test_what_reads_a_broken_relation_is_skipped_not_blamed(cli, project):
     assert "  skipped  INSERT INTO bad  (needs bad, which has an error)\n" in done.out
 
 
+def test_tagged_streams_need_their_raw_ones(cli, project):
+    project(
+        a="REGISTER SOURCE raw (int a) FROM porthole;\nCREATE TAGGED STREAM low OVER raw KEY a;\n"
+        "CREATE VIEW v AS SELECT a FROM low;\nREGISTER SOURCE r (int a);\nCREATE TAGGED STREAM t OVER r KEY a;"
+    )
+    done = cli("check")
+    assert done.code == 1
+    assert done.err.count("error[") == 1
+    assert "  skipped  stream low  (needs raw, which has an error)\n" in done.out
+    assert "  skipped  view v  (needs low, which has an error)\n" in done.out
+    assert "  ok       stream r\n  ok       stream t\n" in done.out
+
+
 def test_changes_of_relations_that_are_not_there(cli, project):
     project(a="INSERT INTO orders VALUES (1);")
     done = cli("check")

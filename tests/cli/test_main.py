@@ -53,7 +53,7 @@ def test_your_mistake_is_1_and_told_on_stderr_with_the_place(cli):
 
 
 def test_what_is_not_supported_is_1_too(cli):
-    done = cli("sql", ":memory:", "-c", "CREATE STREAMED VIEW v AS SELECT 1 AS one")
+    done = cli("sql", ":memory:", "-c", "CREATE VIEW v REFRESH ON QUERY AS SELECT 1 AS one")
     assert done.code == 1
     assert "HW264" in done.err
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 
 from headwater import types as t
+from headwater.algebra.during import at
 from headwater.algebra.evaluate import Bag, Row, evaluate, evaluate_map
 from headwater.algebra.nodes import Node, Scan, Sum, Version
 from headwater.delta.interpret import plus
@@ -45,11 +47,14 @@ def random_states(rng: random.Random, schemas: Schemas, changing: Iterable[str])
     return States(old, change)
 
 
+#: What the clock reads.
+MOMENT = dt.datetime(2000, 1, 1)
 Measured = Mapping[Row, object]
 
 
 def measure(node: Node, read: Callable[[Scan], Bag]) -> dict[Row, tuple[object, ...]]:
     """Rows with their multiplicity, or a map's keys with their payload: things that add up."""
+    node = at(node, MOMENT)
     if isinstance(node, Sum):
         return dict(evaluate_map(node, read))
     return {row: (n,) for row, n in evaluate(node, read).items()}

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
+from headwater.algebra.during import at
 from headwater.algebra.evaluate import NAN, Bag, Row, evaluate
 from headwater.algebra.nodes import Scan
 from headwater.store.catalog import Kind
@@ -123,7 +124,8 @@ def recomputed(db: hw.Database, view: str) -> Bag:
     def contents(scan: Scan) -> Bag:
         return bag(db, scan.relation) if db.find(scan.relation).program else stored(db, scan)
 
-    return Counter({row: n for row, n in evaluate(db.algebra(view), contents).items() if n})
+    clock = db.engine.last_clock or db.engine.present()
+    return Counter({row: n for row, n in evaluate(at(db.algebra(view), clock), contents).items() if n})
 
 
 def check_views(db: hw.Database) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from .case import Case, Epoch, Operation, Relation, Row
+from .case import ARRIVING, Case, Epoch, Operation, Relation, Row
 
 Bag = Counter[Row]
 
@@ -16,13 +16,18 @@ class Refused(Exception):
 
 @dataclass
 class Bags:
-    """The contents of all base relations, epoch after epoch."""
+    """The contents of all base relations, epoch after epoch.
+
+    `gone` has, of the keys of a keyed stream that are not there, the sequence of the row that took them away.
+    """
 
     relations: dict[str, Relation]
     contents: dict[str, Bag] = field(init=False)
+    gone: dict[str, dict[Row, int]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.contents = {name: Counter() for name in self.relations}
+        self.gone = {name: {} for name in self.relations}
 
     @classmethod
     def of(cls, case: Case) -> Bags:
@@ -30,15 +35,22 @@ class Bags:
 
     def apply(self, epoch: Epoch) -> dict[str, Bag]:
         """Carry out an epoch; the net change of every relation it touches."""
-        before = {operation.relation: self.contents[operation.relation].copy() for operation in epoch}
-        for operation in epoch:
+        changing = [operation for operation in epoch if operation.kind != "refresh"]
+        before = {operation.relation: self.contents[operation.relation].copy() for operation in changing}
+        for operation in changing:
             self.carry_out(operation)
         return {name: difference(self.contents[name], old) for name, old in before.items()}
 
     def carry_out(self, operation: Operation) -> None:
         relation = self.relations[operation.relation]
         bag = self.contents[operation.relation]
+        if relation.is_keyed_stream and operation.kind in ARRIVING:
+            self._arrive(operation.rows, relation)
+            return
         removed, added = effect(operation, relation, bag)
+        if relation.sequence and operation.kind != "update":
+            at = relation.index(relation.sequence)
+            self.gone[relation.name] |= {relation.key_of(row): row[at] for row in removed}  # type: ignore[misc]
         for row in removed:
             if bag[row] < 1:
                 raise Refused(f"{row} is not in {relation.name}")
@@ -52,6 +64,35 @@ class Bags:
                     raise Refused(f"{key} is already in {relation.name}")
                 keys.add(key)
             bag[row] += 1
+
+    def _arrive(self, rows: tuple[Row, ...], relation: Relation) -> None:
+        """One row after the other, older versions first: each replaces the last of its key, unless that is newer."""
+        bag, gone = self.contents[relation.name], self.gone[relation.name]
+        at = relation.index(relation.sequence) if relation.sequence else None
+        if at is not None:
+            rows = tuple(sorted(rows, key=lambda row: row[at]))  # type: ignore[arg-type,return-value]
+        for arriving in rows:
+            code = arriving[-1] if relation.codes else "c"
+            row = arriving[: len(relation.columns)]
+            key = relation.key_of(row)
+            if code in IGNORED:
+                continue
+            there = next((one for one in bag if relation.key_of(one) == key), None)
+            if at is not None:
+                newest = there[at] if there is not None else gone.get(key)
+                if newest is not None and row[at] < newest:  # type: ignore[operator]
+                    continue
+                gone.pop(key, None)
+            if there is not None:
+                del bag[there]
+            if code not in DELETING:
+                bag[row] += 1
+            elif at is not None:
+                gone[key] = row[at]  # type: ignore[assignment]
+
+
+#: Codes of rows that change nothing, and of those that take their key away; by other rows it comes.
+IGNORED, DELETING = ("update_preimage",), ("d", "delete")
 
 
 def effect(operation: Operation, relation: Relation, bag: Bag) -> tuple[list[Row], list[Row]]:
@@ -119,6 +160,8 @@ def repaired(case: Case) -> Case:
 def _fitting(operation: Operation, bags: Bags) -> Operation:
     relation, bag = bags.relations[operation.relation], bags.contents[operation.relation].copy()
     rows: list[Row] = []
+    if relation.is_keyed_stream and operation.kind != "delete":
+        return operation
     match operation.kind:
         case "delete":
             for row in operation.rows:

@@ -13,7 +13,8 @@ from headwater.algebra.functions.errors import EvaluationError
 from headwater.errors import HeadwaterError, NotSupported
 
 from .bags import Bag, Bags, added, difference
-from .case import Case, Row, View
+from .case import Case, Epoch, Row, View
+from .followers import Follower, Untrue
 from .references import Interpreted, OnDuckDB, Reference
 from .subject import Headwater, Subject
 
@@ -60,8 +61,9 @@ Setting = tuple[Subject, Sequence[Reference]]
 
 def headwater_and_references(case: Case) -> Setting:
     """What a case is run with unless a test says otherwise."""
-    subject = Headwater(looks_up=case.seed % 3 == 0, seed=case.seed)
-    return subject, (Interpreted(subject.algebra), OnDuckDB(case))
+    subject = Headwater(looks_up=case.seed % 3 == 0, seed=case.seed, observes=case.seed % 2 == 0)
+    interpreted = Interpreted(subject.algebra, case.relations)
+    return subject, (interpreted, OnDuckDB(case, lambda: interpreted.ticked))
 
 
 def check(case: Case, setting: Callable[[Case], Setting] = headwater_and_references) -> Outcome:
@@ -100,6 +102,7 @@ class _Run:
     outcome: Outcome = field(default_factory=Outcome)
     views: list[View] = field(default_factory=list)
     held: dict[str, Bag] = field(default_factory=dict)
+    followers: dict[str, Follower] = field(default_factory=dict)
     missing: set[str] = field(default_factory=set)  #: views that there is nothing to compare with
     rounded: set[str] = field(default_factory=set)  #: views with moments, whose last digits nobody can know
     at: str = "-"  #: what is being created or read, for errors
@@ -108,11 +111,14 @@ class _Run:
         for relation in self.case.relations:
             self.at = relation.name
             self.subject.define(relation)
+        self._advance(0)
         self._create(0)
         for number, epoch in enumerate(self.case.epochs, 1):
             self.at = "-"
             self.outcome.epochs = number
+            epoch = self._asked(epoch)
             changes = self.bags.apply(epoch)
+            self._advance(number)
             changelogs = self.subject.apply(epoch)
             expected = [reference.apply(changes, self._number(number)) for reference in self.references]
             self._compare_suspended()
@@ -121,6 +127,23 @@ class _Run:
             self._replan(number)
             self._drop(number)
             self._create(number)
+        for view in self.views:
+            self._compare_history(view)
+
+    def _advance(self, number: int) -> None:
+        """Let the clock read what it does in an epoch."""
+        for one in (self.subject, *self.references):
+            one.advance(self.case.clock(number))
+
+    def _asked(self, epoch: Epoch) -> Epoch:
+        """Tell the references of a REFRESH; one of a view that does not follow its inputs is left out."""
+        there = {view.name for view in self.views} - self.subject.suspended
+        kept = tuple(one for one in epoch if one.kind != "refresh" or one.relation in there)
+        for one in kept:
+            if one.kind == "refresh":
+                for reference in self.references:
+                    reference.ask(one.relation)
+        return kept
 
     def _number(self, number: int) -> int:
         """The epoch's number as the subject counts, whose views of streams begin after one of its epochs."""
@@ -205,6 +228,8 @@ class _Run:
                 self.at = view.name
                 self.subject.drop_view(view)
                 self.views.remove(view)
+                for reference in self.references:
+                    reference.drop_view(view)
 
     def _create(self, passed: int) -> None:
         for view in self.case.created_at(passed):
@@ -224,6 +249,8 @@ class _Run:
             self.views.append(view)
             self.held[view.name] = self.subject.contents(view.name)
             self._compare_contents(view)
+            self.followers[view.name] = self.subject.follow(view)
+            self._compare_follower(view)
 
     def _compare_refusal(self, view: View) -> None:
         """A view may be refused only if it cannot be evaluated from the rows of the moment."""
@@ -251,6 +278,38 @@ class _Run:
                     self._stop(f"changelog differs from {reference.name}", view, wrong)
         if gap := difference(after, added(before, changelog)):
             self._stop("contents are not what the changelog leads to", view, gap)
+        self._compare_follower(view)
+
+    def _compare_follower(self, view: View) -> None:
+        """Whoever has nothing but what subscribers are told has the view."""
+        follower = self.followers[view.name]
+        changes = self.subject.told(view.name)
+        if changes is None:
+            follower = self.followers[view.name] = Follower(follower.key)
+            changes = self.subject.told(view.name) or []
+        try:
+            follower.follow(changes, self._number(self.outcome.epochs))
+        except Untrue as untrue:
+            raise _Stop(
+                Failure("a subscriber was told what cannot be", view.name, self.outcome.epochs, str(untrue))
+            ) from None
+        if wrong := difference(follower.held, self.held[view.name]):
+            self._stop("a subscriber has not what the view holds", view, wrong)
+        self.outcome.compared["follower"] += 1
+
+    def _compare_history(self, view: View) -> None:
+        """Whoever is told of everything that is kept of a view, from its beginning, has the view."""
+        changes = self.subject.history(view)
+        if changes is None:
+            return
+        self.at = view.name
+        follower = Follower(self.followers[view.name].key)
+        try:
+            follower.follow(changes, self._number(self.outcome.epochs))
+        except Untrue as untrue:
+            raise _Stop(Failure("what is kept cannot be", view.name, self.outcome.epochs, str(untrue))) from None
+        if wrong := difference(follower.held, self.held[view.name]):
+            self._stop("what is kept does not lead to what the view holds", view, wrong)
 
     def _compare_contents(self, view: View) -> None:
         held = self.held[view.name]

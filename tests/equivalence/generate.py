@@ -9,12 +9,23 @@ from dataclasses import replace
 
 from headwater import types as t
 
-from . import expr_logic, expr_nested, expr_number, expr_text_time, queries, queries_groups, queries_more, sources  # noqa: F401  (they register)
+from . import (  # noqa: F401  (they register)
+    expr_logic,
+    expr_nested,
+    expr_number,
+    expr_text_time,
+    policies,
+    queries,
+    queries_groups,
+    queries_more,
+    sources,
+    windows,
+)
 from .bags import Bags
 from .case import Case, Epoch, Relation, View
 from .grammar import CONSTRUCTS, Expr, Maker, Query, construct
 from .operations import MOST_ROWS, Changes
-from .values import ARRAY_TYPE, DECIMAL_TYPES, STRUCT_TYPE, bound
+from .values import ARRAY_TYPE, DECIMAL_TYPES, STRUCT_TYPE, bound, draw, literal
 
 EPOCHS = 10
 
@@ -60,9 +71,25 @@ def _make(seed: int) -> tuple[Case, Maker]:
         m.bases[relation.name] = relation
         columns = tuple(Expr(c.name, c.type, bound(c.type), name=c.name) for c in relation.columns)
         m.relations[relation.name] = Query(f"SELECT * FROM {relation.name}", columns, MOST_ROWS[relation.kind] + 3)
-    views = _views(m)
-    epochs = _epochs(m)
-    return Case(seed, tuple(m.bases.values()), views, epochs), m
+        if not relation.keeps_all and m.chance(0.6):
+            m.note("keyed stream that all views filter")
+            m.filters[relation.name] = _filter(m, relation)
+    views = tuple(_perhaps_kept(m, random.Random(f"changes {seed} {view.name}"), view) for view in _views(m))
+    views, pointed = policies.synchronised(m, seed, views)
+    if pointed:
+        m.bases[policies.POINTS] = policies.points(seed)
+    epochs = _epochs(m, views)
+    return Case(seed, tuple(m.bases.values()), views, epochs, windows.clocks(m, EPOCHS)), m
+
+
+def _filter(m: Maker, relation: Relation) -> str:
+    """A condition that never fails, on a column that has a literal; mostly not one of the key."""
+    plain = [c for c in relation.columns if c.type in _KEY_TYPES]
+    column = m.rng.choice([c for c in plain if c.name not in (*relation.key, relation.sequence)] or plain)
+    conditions = [
+        f"{column.name} {sign} {literal(draw(m.rng, column.type, 0.0), column.type)}" for sign in (">", "<=", "<>")
+    ]
+    return m.rng.choice([*conditions, f"{column.name} IS NOT NULL"])
 
 
 def _columns(m: Maker) -> list[t.Field]:
@@ -89,6 +116,22 @@ def plain_stream(m: Maker, number: int) -> Relation:
 @construct("relation", "retained stream", 2)
 def retained_stream(m: Maker, number: int) -> Relation:
     return Relation(f"s{number}", "STREAM", tuple(_columns(m)), retain=True, rare=_rare(m))
+
+
+@construct("relation", "keyed stream", 3)
+def keyed_stream(m: Maker, number: int) -> Relation:
+    key = [t.Field(name, m.rng.choice(_KEY_TYPES), False) for name in ("k", "l")[: m.rng.choice([1, 1, 1, 2])]]
+    columns = [*key, *_columns(m)]
+    sequence = "q" if m.chance(0.6) else None
+    if sequence:
+        m.note("SEQUENCE BY")
+        columns.append(t.Field("q", t.INT, False))
+    codes = m.chance(0.4)
+    if codes:
+        m.note("OP BY")
+    retain = m.chance(0.3)
+    keys = tuple(c.name for c in key)
+    return Relation(f"s{number}", "STREAM", tuple(columns), keys, retain, sequence, codes, _rare(m))
 
 
 def _rare(m: Maker) -> bool:
@@ -120,6 +163,13 @@ def _views(m: Maker) -> tuple[View, ...]:
     return tuple(_perhaps_dropped(m, _perhaps_replanned(m, view), ordered) for view in ordered)
 
 
+def _perhaps_kept(m: Maker, rng: random.Random, view: View) -> View:
+    """Some views keep their changes. The choice is not the maker's, so that seeds stay what they are."""
+    changes = rng.choices(["", "RETAIN CHANGES ALL", "STREAMED", "COMPLETE"], [4, 3, 2, 1])[0]
+    m.note(f"view with changes: {changes or 'not kept'}")
+    return replace(view, changes=changes)
+
+
 def _perhaps_replanned(m: Maker, view: View) -> View:
     if not m.chance(0.15):
         return view
@@ -149,7 +199,9 @@ def _view(m: Maker, name: str, earlier: list[View]) -> tuple[View, Query]:
         query = m.make("query")
     below = [view for view in earlier if view.name in m.reads]
     created = max((view.created for view in below), default=0)
-    if created == 0 and m.chance(0.2):
+    # What a keyed stream holds for a view that comes later depends on what the views before it could use.
+    kept = all(m.bases[name].keeps_all for name in m.reads if name in m.bases)
+    if created == 0 and kept and m.chance(0.2):
         m.note("view created in mid-run")
         created = m.rng.randint(1, EPOCHS - 3)
     strategy = _strategy(m)
@@ -158,6 +210,7 @@ def _view(m: Maker, name: str, earlier: list[View]) -> tuple[View, Query]:
     return View(name, query.sql, strategy, created, duckdb), query
 
 
-def _epochs(m: Maker) -> tuple[Epoch, ...]:
+def _epochs(m: Maker, views: tuple[View, ...]) -> tuple[Epoch, ...]:
     changes = Changes(m, Bags(m.bases))
-    return tuple(m.make("epoch", changes) for _ in range(EPOCHS))
+    refreshed = policies.refreshed_epochs(m, views, EPOCHS)
+    return tuple(refreshed.get(number) or m.make("epoch", changes) for number in range(1, EPOCHS + 1))

@@ -121,6 +121,7 @@ class Maker:
 
     Attributes:
         relations: what a FROM clause can name: base relations, earlier views and CTEs in scope, as queries over them.
+        filters: base relations that all views read with a condition, with that condition.
         scope: columns that expressions may read now.
         used: how often each construct occurred in the whole case.
         marks: constructs of the view being made.
@@ -130,6 +131,7 @@ class Maker:
     rng: random.Random
     relations: dict[str, Query] = field(default_factory=dict)
     bases: dict[str, Relation] = field(default_factory=dict)
+    filters: dict[str, str] = field(default_factory=dict)
     scope: tuple[Expr, ...] = ()
     used: Counter[str] = field(default_factory=Counter)
     marks: set[str] = field(default_factory=set)

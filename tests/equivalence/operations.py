@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from headwater import types as t
 
-from .bags import Bag, Bags, Refused
+from .bags import DELETING, Bag, Bags, Refused
 from .case import Epoch, Operation, Relation, Row
 from .grammar import Maker, construct
 from .values import NAN, draw
@@ -35,6 +35,8 @@ class Changes:
         room = self.room(relation)
         wanted = min(room, self.maker.rng.randint(1, most if room > 6 else 2))
         made: list[Row] = []
+        if relation.is_keyed_stream:
+            return [self.arriving(relation, self.row(relation)) for _ in range(wanted)]
         taken = {relation.key_of(row) for row in self.bags.contents[relation.name]}
         for _ in range(wanted):
             row = self.row(relation)
@@ -45,6 +47,18 @@ class Changes:
             made.append(row)
         return made
 
+    def arriving(self, relation: Relation, row: Row) -> Row:
+        """A row as it arrives: with a code, if the relation has codes; one that deletes needs little else."""
+        if not relation.codes:
+            return row
+        rng = self.maker.rng
+        code = rng.choice(["c", "u", "r", "insert", "update_postimage", "d", "d", "delete", "update_preimage"])
+        if code in DELETING and rng.random() < 0.5:
+            needed = {*relation.key, relation.sequence}
+            held = zip(relation.columns, row, strict=True)
+            row = tuple(value if c.name in needed or not c.nullable else None for c, value in held)
+        return (*row, code)
+
     def room(self, relation: Relation) -> int:
         return MOST_ROWS[relation.kind] - self.bags.contents[relation.name].total()
 
@@ -54,6 +68,10 @@ class Changes:
 
     def note_gone(self, name: str, before: Bag) -> None:
         self.gone.setdefault(name, []).extend((before - self.bags.contents[name]).elements())
+
+
+def _only_grows(relation: Relation) -> bool:
+    return relation.kind == "STREAM" and not relation.key
 
 
 def _is_bag(relation: Relation) -> bool:
@@ -90,6 +108,10 @@ def refill(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
         return None
     if not relation.key:
         return Operation("insert", relation.name, _sample(changes, gone, 3))
+    if relation.is_keyed_stream:  # with an old sequence, if it has one
+        return Operation(
+            "insert", relation.name, tuple(changes.arriving(relation, r) for r in _sample(changes, gone, 3))
+        )
     taken = {relation.key_of(row) for row in held}
     fresh = {relation.key_of(row): row for row in gone if relation.key_of(row) not in taken}
     return Operation("insert", relation.name, tuple(fresh.values())) if fresh else None
@@ -98,7 +120,7 @@ def refill(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
 @construct("operation", "delete", 6)
 def delete(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
     held = changes.held(relation)
-    if relation.kind == "STREAM" or not held:
+    if _only_grows(relation) or not relation.keeps_all or not held:
         return None
     return Operation("delete", relation.name, _sample(changes, held, 3))
 
@@ -114,7 +136,7 @@ def delete_one_copy(m: Maker, changes: Changes, relation: Relation) -> Operation
 @construct("operation", "delete a group", 3)
 def delete_group(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
     held = changes.held(relation)
-    if relation.kind == "STREAM" or not held:
+    if _only_grows(relation) or not relation.keeps_all or not held:
         return None
     at = m.rng.randrange(len(relation.columns))
     value = m.rng.choice(held)[at]
@@ -124,7 +146,7 @@ def delete_group(m: Maker, changes: Changes, relation: Relation) -> Operation | 
 @construct("operation", "delete all", 0.8)
 def delete_all(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
     held = changes.held(relation)
-    if relation.kind == "STREAM" or not held:
+    if _only_grows(relation) or not relation.keeps_all or not held:
         return None
     return Operation("delete", relation.name, tuple(held))
 
@@ -133,6 +155,9 @@ def delete_all(m: Maker, changes: Changes, relation: Relation) -> Operation | No
 def upsert(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
     if not relation.key:
         return None
+    if relation.is_keyed_stream:
+        rows = changes.rows(relation, 4)
+        return Operation("upsert", relation.name, tuple(rows)) if rows else None
     made = {relation.key_of(row): row for row in (changes.row(relation) for _ in range(m.rng.randint(1, 4)))}
     held = changes.held(relation)
     if held and m.chance(0.3):
@@ -145,6 +170,8 @@ def upsert(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
 @construct("operation", "delete by key", 3)
 def delete_keys(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
     held = changes.held(relation)
+    if relation.is_keyed_stream:  # keys that are not there are ignored
+        held = [*held, changes.row(relation)]
     if not relation.key or not held:
         return None
     return Operation("delete_keys", relation.name, tuple(relation.key_of(row) for row in _sample(changes, held, 2)))
@@ -178,7 +205,7 @@ def _condition(m: Maker, changes: Changes, relation: Relation) -> tuple[tuple[st
 
 @construct("statement", "SQL delete", 2)
 def sql_delete(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
-    if relation.kind == "STREAM":
+    if _only_grows(relation):
         return None
     where = _condition(m, changes, relation)
     return Operation("delete_where", relation.name, where=where) if where else None
@@ -186,13 +213,13 @@ def sql_delete(m: Maker, changes: Changes, relation: Relation) -> Operation | No
 
 @construct("statement", "SQL delete of everything", 0.3)
 def sql_delete_all(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
-    return Operation("delete_where", relation.name) if relation.kind == "TABLE" else None
+    return None if _only_grows(relation) else Operation("delete_where", relation.name)
 
 
 @construct("statement", "SQL update", 5)
 def sql_update(m: Maker, changes: Changes, relation: Relation) -> Operation | None:
     free = [c for c in relation.columns if c.name not in relation.key and not t.is_nested(c.type)]
-    if relation.kind == "STREAM" or not free:
+    if _only_grows(relation) or not relation.keeps_all or not free:
         return None
     where = () if m.chance(0.1) else _condition(m, changes, relation)
     if where is None:

@@ -10,6 +10,7 @@ from headwater import types as t
 
 from .grammar import MAX_ROWS, Expr, Maker, Query, construct, fits, kind_of
 from .sources import MAX_LEAVES, From, source
+from .windows import perhaps_window
 
 _INTEGERS = ("int", "bigint", "smallint", "tinyint")
 _NUMBERS = (*_INTEGERS, "decimal", "double", "float")
@@ -27,6 +28,9 @@ def _where(m: Maker, clause: From, share: float) -> str:
         m.note("where")
         with m.over(clause.columns), m.holding(2):
             parts.append(m.scalar("boolean", m.rng.choice([1, 2, 2, 3])).sql)
+    if window := perhaps_window(m, clause.columns, 0.15):
+        m.note("window in where")
+        parts.insert(m.rng.randint(0, len(parts)), window)
     return f" WHERE {' AND '.join(parts)}" if parts else ""
 
 
@@ -178,6 +182,9 @@ def group_by(m: Maker) -> Query | None:
         m.note("having")
         with m.over([*keys, *aggregates]), m.holding(1):
             having = f" HAVING {m.scalar('boolean', 2).sql}"
+    if not having and (window := perhaps_window(m, [*keys, *aggregates], 0.05)):
+        m.note("window in having")
+        having = f" HAVING {window}"
     shown = [key for key in keys if m.chance(0.85)]
     if m.chance(0.4):
         aggregates.append(_around(m, [*keys, *aggregates]))

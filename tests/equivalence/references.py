@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 import duckdb
@@ -15,7 +17,8 @@ from headwater.algebra.nodes import Node
 from headwater.delta.interpret import Interpreter
 
 from .bags import Bag
-from .case import Case, Relation, Row, View
+from .case import START, Case, Relation, Row, View
+from .policies import begins_empty, is_synchronised, name_of, policy_of, source_of, ticks
 from .values import canonical_row, plain
 
 
@@ -26,6 +29,14 @@ class Reference(Protocol):
     exact: bool  #: whether DOUBLE must agree to the last bit
 
     def create_view(self, view: View) -> None: ...
+
+    def drop_view(self, view: View) -> None: ...
+
+    def ask(self, view: str) -> None:
+        """The next epoch is the REFRESH of a view with a policy."""
+
+    def advance(self, clock: datetime) -> None:
+        """What the clock reads from now on."""
 
     def apply(self, changes: dict[str, Bag], number: int) -> dict[str, Bag] | None:
         """One epoch's net change of base relations, and its number; every view's changelog, if it keeps one."""
@@ -49,27 +60,76 @@ class Interpreted:
     name = "interpreter"
     exact = True
 
-    def __init__(self, algebra: Callable[[str], Node]) -> None:
+    def __init__(self, algebra: Callable[[str], Node], relations: Collection[Relation] = ()) -> None:
+        """Ask for the algebra of views over these base relations."""
         self._algebra = algebra
-        self._interpreter = Interpreter()
+        self._relations = relations
+        self._interpreter = Interpreter(START)
+        self._clock = START
+        self._before: datetime | None = None
+        self._asked: set[str] = set()
+        self._reads: dict[str, frozenset[str]] = {}
+        #: The policies that ticked in the last epoch.
+        self.ticked: set[str] = set()
+
+    def advance(self, clock: datetime) -> None:
+        self._clock = clock
 
     def create_view(self, view: View) -> None:
-        self._interpreter.add_view(view.name, self._algebra(view.name))
+        node = self._algebra(view.name)
+        self._follow(node)
+        self._interpreter.add_view(view.name, node)
+        self._reads[view.name] = node.relations
+
+    def _follow(self, node: Node) -> None:
+        """Begin to synchronise what a tree reads so, and nothing has read so yet."""
+        for name in sorted(node.relations):
+            if is_synchronised(name) and name not in self._interpreter.contents:
+                empty = begins_empty(name, self._relations)
+                self._interpreter.follow(name, source_of(name), partial(self._ticks, policy_of(name)), empty)
+
+    def _ticks(self, policy: str, changes: Mapping[str, Bag]) -> bool:
+        found = ticks(policy, self._before, self._clock, changes, self._asked)
+        self.ticked |= {policy} if found else set()
+        return found
+
+    def drop_view(self, view: View) -> None:
+        reads = self._reads.pop(view.name)
+        self._interpreter.forget(view.name)
+        for name in reads:
+            if is_synchronised(name) and not any(name in others for others in self._reads.values()):
+                self._interpreter.forget(name)
+
+    def ask(self, view: str) -> None:
+        self._asked = {policy_of(name) for name in self._reads[view] if is_synchronised(name)}
 
     def can_evaluate(self, node: Node) -> bool:
         """Whether a tree has a value over the rows of the moment."""
+        there = set(self._interpreter.contents)
         try:
+            self._follow(node)
             self._interpreter.add_view("#probe", node)
         except EvaluationError:
             return False
+        finally:
+            for name in set(self._interpreter.contents) - there:
+                self._interpreter.forget(name)
         return True
 
     def apply(self, changes: dict[str, Bag], number: int) -> dict[str, Bag] | None:
-        changelogs = self._interpreter.apply(changes, number)
+        self.ticked = set()
+        changelogs = self._interpreter.apply(changes, number, self._clock)
+        self._before, self._asked = self._clock, set()
         return {name: _canonical(bag) for name, bag in changelogs.items()}
 
     def refresh(self, view: View, number: int) -> dict[str, Bag] | None:
-        changelogs = self._interpreter.refresh(view.name, number)
+        self.ticked = set()
+        self.ask(view.name)
+        self._before = self._clock
+        try:
+            changelogs = self._interpreter.refresh(view.name, number)
+        finally:
+            self._asked = set()
         return {name: _canonical(bag) for name, bag in changelogs.items()}
 
     @property
@@ -99,7 +159,15 @@ class OnDuckDB:
     name = "duckdb"
     exact = False
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, ticked: Callable[[], Collection[str]] = tuple) -> None:
+        """Know a case.
+
+        Args:
+            case: what will be run.
+            ticked: the policies that ticked in an epoch.
+        """
+        self._ticked = ticked
+        self._users: dict[str, set[str]] = {}  #: of synchronised relations, in the order of their creation
         self._relations = {relation.name: relation for relation in case.relations}
         self._connection = duckdb.connect()
         # DuckDB's statistics make it fail now and then over a CASE that it could fold.
@@ -124,10 +192,14 @@ class OnDuckDB:
         self._tables.setdefault(relation.name, []).append(name)
         self._held[name] = Counter()
 
+    def advance(self, clock: datetime) -> None:
+        self._connection.execute(f"SET VARIABLE now = TIMESTAMP '{clock}'")
+
     def create_view(self, view: View) -> None:
         if not view.duckdb:
             return
         query = transpiled(view.query)
+        self._synchronise(view, query)
         for relation in self._relations.values():
             if relation.kind == "STREAM" and not relation.retain and view.created:
                 self._start_late(relation, query, f"{relation.name} since {view.created}")
@@ -137,6 +209,51 @@ class OnDuckDB:
         except (duckdb.BinderException, duckdb.CatalogException):
             # sqlglot printed an expression of GROUP BY in two ways; or it is a view over such a view.
             self._unknown.add(view.name)
+
+    def _synchronise(self, view: View, query: exp.Expr) -> None:
+        """Let a query read tables that are written anew when a policy ticks."""
+        own = {cte.alias for cte in query.find_all(exp.CTE)}
+        for table in list(query.find_all(exp.Table)):
+            call = table.this
+            if isinstance(call, exp.Anonymous) and call.name.upper() == "R":
+                read, stream = (one.name for one in call.expressions)
+                name = f"{read}@{stream}"
+            elif view.refresh and table.name not in own:
+                read, name = table.name, name_of(table.name, view.refresh, view.name)
+            else:
+                continue
+            if view.created and begins_empty(name, self._relations.values()):
+                self._unknown.add(view.name)
+            self._users.setdefault(name, set()).add(view.name)
+            if len(self._users[name]) == 1:
+                self._snapshot(name, begins_empty(name, self._relations.values()))
+            table.set("this", exp.to_identifier(name, quoted=True))
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(read, quoted=True)))
+
+    def _snapshot(self, name: str, empty: bool = False) -> None:
+        query = exp.select("*").from_(exp.to_table(source_of(name), quoted=True))
+        query = query.limit(0) if empty else query
+        create = exp.Create(this=exp.to_table(name, quoted=True), kind="TABLE", replace=True, expression=query)
+        try:
+            self._connection.execute(create.sql("duckdb"))
+        except (duckdb.BinderException, duckdb.CatalogException):  # it stands for a view that is not known here
+            self._unknown |= self._users[name]
+
+    def _synchronise_all(self) -> None:
+        ticked = self._ticked()
+        for name in self._users:
+            if policy_of(name) in ticked:
+                self._snapshot(name)
+
+    def drop_view(self, view: View) -> None:
+        for name, users in list(self._users.items()):
+            users.discard(view.name)
+            if not users:
+                del self._users[name]
+
+    def ask(self, view: str) -> None:
+        pass
 
     def _start_late(self, relation: Relation, query: exp.Expr, name: str) -> None:
         """Let a query read a stream from now on: what passed before the view was created is gone."""
@@ -153,9 +270,11 @@ class OnDuckDB:
             for table in self._tables[relation]:
                 self._held[table].update(change)
                 self._store(table, self._relations[relation])
+        self._synchronise_all()
         return None
 
     def refresh(self, view: View, number: int) -> dict[str, Bag] | None:
+        self._synchronise_all()
         return None
 
     @property
@@ -208,7 +327,21 @@ def transpiled(query: str) -> exp.Expr:
     # Found from the top down and wrapped from the bottom up, so that a wrapped argument is kept.
     for node in reversed(list(tree.find_all(*_DATES))):
         node.replace(exp.cast(node.copy(), "DATE"))
+    _follow_clock(tree)
     for call in tree.find_all(exp.Anonymous):
         if call.name.lower() == "mean":
             call.replace(exp.Avg(this=call.expressions[0]))
     return tree
+
+
+def _follow_clock(tree: exp.Expr) -> None:
+    """Let DuckDB's variable stand for the clock."""
+    now = exp.cast(exp.Anonymous(this="getvariable", expressions=[exp.Literal.string("now")]), "TIMESTAMP")
+    seconds = exp.cast(exp.func("floor", exp.Anonymous(this="epoch", expressions=[now])), "BIGINT")
+    for node in list(tree.find_all(exp.CurrentTimestamp, exp.CurrentDate, exp.Anonymous, exp.Column)):
+        if isinstance(node, exp.CurrentDate):
+            node.replace(exp.cast(now.copy(), "DATE"))
+        elif isinstance(node, exp.CurrentTimestamp) or (isinstance(node, exp.Anonymous) and node.name.lower() == "now"):
+            node.replace(now.copy())
+        elif node.name == "Now" and not node.table:
+            node.replace(seconds.copy())

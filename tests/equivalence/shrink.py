@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from .bags import repaired
-from .case import Case, Epoch, Operation, Relation, Row
+from .bags import DELETING, IGNORED, repaired
+from .case import ARRIVING, Case, Epoch, Operation, Relation, Row
 from .check import Outcome, check
 from .shrink_sql import inlined, simpler_queries
 from .values import simplest
@@ -93,7 +93,7 @@ def drop_views(case: Case) -> Iterator[Case]:
 def drop_epochs(case: Case) -> Iterator[Case]:
     for part in removals(len(case.epochs)):
         views = tuple(replace(v, created=v.created - sum(1 for i in part if i < v.created)) for v in case.views)
-        yield replace(case, epochs=_without(case.epochs, part), views=views)
+        yield replace(case, epochs=_without(case.epochs, part), clocks=_without(case.clocks, part), views=views)
 
 
 def merge_epochs(case: Case) -> Iterator[Case]:
@@ -102,7 +102,19 @@ def merge_epochs(case: Case) -> Iterator[Case]:
         merged = case.epochs[i] + case.epochs[i + 1]
         if not any(operation.is_statement for operation in merged):
             views = tuple(replace(v, created=v.created - (v.created > i + 1)) for v in case.views)
-            yield replace(case, epochs=(*case.epochs[:i], merged, *case.epochs[i + 2 :]), views=views)
+            clocks = _without(case.clocks, range(i, i + 1))
+            yield replace(case, epochs=(*case.epochs[:i], merged, *case.epochs[i + 2 :]), clocks=clocks, views=views)
+
+
+def stop_clock(case: Case) -> Iterator[Case]:
+    """A clock that never advances, or not in one epoch, or not before it."""
+    if case.clocks:
+        yield replace(case, clocks=())
+    for i in range(1, len(case.clocks)):
+        before, now = case.clocks[i - 1], case.clocks[i]
+        if before != now:
+            yield replace(case, clocks=_with(case.clocks, i, before))
+            yield replace(case, clocks=_with(case.clocks, i - 1, now))
 
 
 def drop_operations(case: Case) -> Iterator[Case]:
@@ -168,9 +180,12 @@ def plain_relations(case: Case) -> Iterator[Case]:
     """Tables without keys, columns that may be NULL."""
     for i, relation in enumerate(case.relations):
         nullable = tuple(replace(c, nullable=True) for c in relation.columns)
-        for plainer in (replace(relation, key=()), replace(relation, columns=nullable)):
-            if plainer != relation:
+        plainly = replace(relation, sequence=None)
+        for plainer in (replace(plainly, key=()), plainly, replace(relation, columns=nullable)):
+            if plainer != relation and not relation.codes:
                 yield replace(case, relations=_with(case.relations, i, plainer))
+        if relation.codes:
+            yield _without_codes(case, relation)
 
 
 def simplify_values(case: Case) -> Iterator[Case]:
@@ -200,6 +215,7 @@ PASSES: tuple[Pass, ...] = (
     plain_views,
     plain_operations,
     merge_epochs,
+    stop_clock,
     drop_columns,
     plain_relations,
     simplify_values,
@@ -246,9 +262,25 @@ def _without_column(case: Case, relation: Relation, at: int) -> Case:
         return replace(operation, rows=rows, assign=assign, where=where)
 
     narrower = replace(
-        relation, columns=_without(relation.columns, cut), key=tuple(k for k in relation.key if k != name)
+        relation,
+        columns=_without(relation.columns, cut),
+        key=tuple(k for k in relation.key if k != name),
+        sequence=None if relation.sequence == name else relation.sequence,
     )
     relations = tuple(narrower if each is relation else each for each in case.relations)
+    return replace(_changed(case, relation, change), relations=relations)
+
+
+def _without_codes(case: Case, relation: Relation) -> Case:
+    """Rows that come, without what says so; others are left out."""
+
+    def change(operation: Operation) -> Operation:
+        if operation.kind not in ARRIVING:
+            return operation
+        coming = [row[:-1] for row in operation.rows if row[-1] not in (*DELETING, *IGNORED)]
+        return replace(operation, rows=tuple(coming))
+
+    relations = tuple(replace(each, codes=False) if each is relation else each for each in case.relations)
     return replace(_changed(case, relation, change), relations=relations)
 
 

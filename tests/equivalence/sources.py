@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from .grammar import MAX_ROWS, Expr, Maker, Query, construct, kind_of
+from .windows import perhaps_window
 
 MAX_LEAVES = 6  #: relations one view reads, counted per occurrence
 _JOINABLE = ("int", "bigint", "string", "decimal", "date", "double", "boolean", "timestamp", "smallint", "tinyint")
@@ -73,7 +74,8 @@ def _named(m: Maker, names: list[str], bare: bool) -> From | None:
     name = m.rng.choice(names)
     m.leaves += 1
     m.reads.add(name)
-    return aliased(m, m.relations[name], name, bare)
+    text = f"(SELECT * FROM {name} WHERE {m.filters[name]})" if name in m.filters else name
+    return aliased(m, m.relations[name], text, bare)
 
 
 def source(m: Maker, bare: bool = False) -> From:
@@ -134,6 +136,9 @@ def equality_join(m: Maker) -> From | None:
         m.note("join with a further condition")
         with m.over(left.columns + right.columns):
             extra = f" AND {m.scalar('boolean', 1).sql}"
+    if window := perhaps_window(m, left.columns + right.columns, 0.08):
+        m.note("window in a join's condition")
+        extra += f" AND {window}"
     word = m.rng.choice(["JOIN", "INNER JOIN"])
     return _joined(left, right, f"{left.sql} {word} {right.sql} ON {condition}{extra}", _PARTNERS)
 

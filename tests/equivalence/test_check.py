@@ -10,6 +10,7 @@ import pytest
 from .bags import Bag
 from .case import Case, Epoch, View, parse_script
 from .check import Outcome, Setting, check, error_kind
+from .followers import Change
 from .references import Interpreted, OnDuckDB, Reference
 from .replay import main as replay
 from .subject import Headwater
@@ -54,7 +55,7 @@ def test_headwater_passes() -> None:
     outcome = run(Headwater, "interpreter", "duckdb")
     assert outcome.failure is None
     assert outcome.epochs == 3
-    assert outcome.compared == {"interpreter": 11, "duckdb": 11}
+    assert outcome.compared == {"interpreter": 11, "duckdb": 11, "follower": 11}
 
 
 class LosesACopy(Headwater):
@@ -104,6 +105,67 @@ class RoundsBadly(Headwater):
 )
 def test_sabotage_is_noticed(subject: type[Headwater], judge: str, kind: str, view: str, epoch: int) -> None:
     failure = run(subject, judge).failure
+    assert failure is not None
+    assert (failure.kind, failure.view, failure.epoch) == (kind, view, epoch)
+
+
+class TellsTwice(Headwater):
+    """A subscriber comes back one epoch too early."""
+
+    def gather(self) -> None:
+        super().gather()
+        for view, changes in self._told.items():
+            changes += [one for one in changes if one.op == "+" and view == "v2"]
+
+
+class TellsTooLittle(Headwater):
+    def gather(self) -> None:
+        super().gather()
+        self._told = {view: changes[:1] for view, changes in self._told.items()}
+
+
+class TellsTooMuch(Headwater):
+    """An update as a row that goes and one that comes: the contents are right, and it is not the least."""
+
+    def gather(self) -> None:
+        super().gather()
+        for view, changes in self._told.items():
+            parts = [[one] if one.old is None else _in_two(one) for one in changes]
+            self._told[view] = [one for part in parts for one in part]
+
+
+def _in_two(one: Change) -> list[Change]:
+    assert one.old is not None
+    return [Change(one.epoch, "-", one.old, None), Change(one.epoch, "+", one.row, None)]
+
+
+class TellsLate(Headwater):
+    """What subscribers are told of one epoch, they are told with the next."""
+
+    _late: list[Change] | None = None
+
+    def told(self, view: str) -> list[Change] | None:
+        told = super().told(view)
+        if view == "v0" and self.epoch:
+            self._late, told = told, self._late or []
+        return told
+
+
+CANNOT = "a subscriber was told what cannot be"
+LACKS = "a subscriber has not what the view holds"
+
+
+@pytest.mark.parametrize(
+    ("subject", "kind", "view", "epoch"),
+    [
+        (TellsTwice, CANNOT, "v2", 2),
+        (TellsTooLittle, LACKS, "v0", 1),
+        (TellsTooMuch, CANNOT, "v0", 2),
+        (TellsLate, LACKS, "v0", 1),
+    ],
+)
+def test_sabotage_of_subscribers_is_noticed(subject: type[Headwater], kind: str, view: str, epoch: int) -> None:
+    failure = run(subject, "interpreter").failure
     assert failure is not None
     assert (failure.kind, failure.view, failure.epoch) == (kind, view, epoch)
 

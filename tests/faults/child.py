@@ -15,6 +15,11 @@ from collections import Counter
 
 import headwater as hw
 from headwater.algebra.evaluate import Bag
+from headwater.emit.layout import changes_of
+from headwater.emit.synchronise import waiting_of
+from headwater.store.catalog import Relation
+from tests.equivalence.followers import Follower, Untrue
+from tests.equivalence.followers import changes_of as told
 from tests.faults.full_disk import meet_a_full_disk
 from tests.faults.look import look_at_damage
 from tests.faults.process import CHECKPOINT_BYTES, Job, Trap, open_warehouse, show, tell
@@ -33,17 +38,39 @@ def findings(db: hw.Database) -> dict[str, object]:
         if catalog.keeps(one)
         for store in ([m.name for m in one.program.maps] if one.program else [one.name])
     ]
-    readable = [one.name for one in catalog if one.kind.value != "stream" or one.retain is not None]
+    stores += [changes_of(one.name) for one in catalog if one.changes is not None]
+    stores += [waiting_of(one.name) for one in catalog if one.policy is not None]
+    stores += [one.buried for one in catalog if one.sequence is not None]
+    readable = [one.name for one in catalog if one.policy is None and (not one.flows or one.retain is not None)]
     epochs = reader.execute("SELECT number, clock, changes FROM hw.epochs ORDER BY number").fetchall()
     reader.close()
     return {
         "epoch": db.status()["epoch"],
-        "catalog": {one.name: one.sql for one in catalog},
+        "catalog": definitions(db),
         "stray": sorted({text for (text,) in tables} ^ set(stores)),
         "epochs": [[number, str(clock), changes] for number, clock, changes in epochs],
         "contents": {name: show(bag(db, name)) for name in readable},
+        "followed": {one.name: show(followed(db, one)) for one in catalog if one.changes is not None},
         "suspended": [one.name for one in catalog if one.suspended],
     }
+
+
+def definitions(db: hw.Database) -> dict[str, str]:
+    """The statements that made the relations which a statement made."""
+    return {one.name: one.sql for one in db.engine.catalog if one.policy is None}
+
+
+def followed(db: hw.Database, view: Relation) -> Bag:
+    """What a subscriber has who has been told of everything, as far as that is kept; what it has not, it looks up."""
+    names = [f.name for f in view.fields]
+    follower = Follower(None if view.identity is None else tuple(names.index(one) for one in view.identity))
+    whole = view.begins < view.created
+    with db.subscribe(view.name, 0 if whole else None) as subscription:
+        try:
+            follower.follow(told(subscription.so_far()), db.engine.epoch)
+        except Untrue as untrue:
+            return Counter([(str(untrue),)])
+    return follower.held
 
 
 def bag(db: hw.Database, relation: str) -> Bag:
@@ -59,7 +86,7 @@ def carry_on(job: Job) -> None:
     db = open_warehouse(job.folder)
     trap.doing = "REPORT"
     tell("recovered", **findings(db))
-    story = locate(job.seed, db.engine.epoch, {one.name: one.sql for one in db.engine.catalog})
+    story = locate(job.seed, db.engine.epoch, definitions(db))
     if story is None:  # whoever reads the findings sees it too
         return
     db.warehouse.reader().execute(f"SET GLOBAL checkpoint_threshold = '{CHECKPOINT_BYTES}B'")

@@ -217,6 +217,9 @@ class Subject:
         for name in sorted(expected.keys() | found["contents"].keys()):
             if expected.get(name) != found["contents"].get(name):
                 self._differ(f"{name} holds {found['contents'].get(name)}, not {expected.get(name)}")
+        for name, rows in found["followed"].items():
+            if rows != expected[name]:
+                self._differ(f"a subscriber of {name} has {rows}, not {expected[name]}")
         if "marks" in expected:
             surplus = Counter(found["contents"]["marks"]) - Counter(expected["marks"])
             self._tally.twice += len(surplus)

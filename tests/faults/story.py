@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import headwater as hw
+from headwater.algebra.during import at
 from headwater.algebra.evaluate import Bag, Row, evaluate
 from headwater.algebra.nodes import Node, Scan
 
@@ -24,20 +25,27 @@ BEGINNING = (
     "CREATE STREAM clicks (customer INT, page STRING) RETAIN ALL",
     "CREATE STREAM marks (epoch INT) RETAIN ALL",
     "CREATE STREAM pulse (page STRING, beats INT)",
-    "CREATE VIEW spend AS SELECT c.region, sum(o.amount) AS total, count(*) AS n "
+    "CREATE VIEW spend RETAIN CHANGES 1 DAY AS SELECT c.region, sum(o.amount) AS total, count(*) AS n "
     "FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.region",
     "CREATE VIEW big AS SELECT customer, sum(amount) AS total, avg(amount) AS mean "
     "FROM orders GROUP BY customer HAVING sum(amount) > 30",
     "CREATE VIEW big_regions AS SELECT c.region, count(*) AS n, sum(b.total) AS total "
     "FROM big b JOIN customers c ON b.customer = c.id GROUP BY c.region",
-    "CREATE VIEW rest AS SELECT s.region, s.total - b.total AS rest "
+    "CREATE VIEW rest RETAIN CHANGES ALL AS SELECT s.region, s.total - b.total AS rest "
     "FROM spend s JOIN big_regions b ON s.region = b.region",
-    "CREATE VIEW plain AS SELECT item, amount * 2 AS twice FROM orders WHERE amount IS NOT NULL",
+    "CREATE VIEW plain RETAIN CHANGES 10 SECONDS AS "
+    "SELECT item, amount * 2 AS twice FROM orders WHERE amount IS NOT NULL",
     "CREATE VIEW reach STRATEGY 'recompute' AS SELECT c.region, count(*) AS n "
     "FROM clicks k JOIN customers c ON k.customer = c.id GROUP BY c.region",
     "CREATE VIEW rhythm AS SELECT page, sum(beats) AS beats FROM pulse GROUP BY page",
+    "CREATE STREAM rooms (id INT, degrees INT, version INT) KEY (id) SEQUENCE BY version",
+    "CREATE VIEW warm AS SELECT degrees, count(*) AS n FROM rooms GROUP BY degrees",
+    "CREATE STREAM pings (host STRING, at TIMESTAMP)",
+    "CREATE VIEW awake RETAIN CHANGES ALL AS SELECT host, at FROM pings WHERE at > now() - INTERVAL 4 SECONDS",
+    "CREATE VIEW seldom REFRESH EVERY 3 SECONDS AS SELECT region, count(*) AS n FROM customers GROUP BY region",
     # An immense credit suspends this view; see `Story._suspension`.
-    "CREATE VIEW level AS SELECT region, CAST(sum(credit) AS SMALLINT) AS level FROM customers GROUP BY region",
+    "CREATE VIEW level RETAIN CHANGES ALL AS "
+    "SELECT region, CAST(sum(credit) AS SMALLINT) AS level FROM customers GROUP BY region",
 )
 SIDE_BY_REGION = "CREATE VIEW side AS SELECT region, sum(credit) AS total FROM customers GROUP BY region"
 SIDE_BY_ITEM = "CREATE VIEW side AS SELECT item AS region, sum(amount) AS total FROM orders GROUP BY item"
@@ -64,6 +72,7 @@ CUSTOMERS = 12
 POISONED = 99
 IMMENSE = 1_000_000
 MOST_ORDERS = 60
+SELDOM = 3
 
 
 @dataclass(frozen=True)
@@ -108,6 +117,10 @@ class Story:
         #: The statement that made each relation.
         self.catalog: dict[str, str] = {}
         self.bags: dict[str, Bag] = {}
+        #: The customers at the last multiple of three seconds, which is what `seldom` reads.
+        self._customers_then: Bag = Counter()
+        #: The versions with which rooms went.
+        self._gone: dict[object, int] = {}
         self._frozen_level: Bag | None = None
 
     @property
@@ -118,6 +131,8 @@ class Story:
         """Take the next step, and say what it is."""
         step = self._choose(random.Random(f"{self.seed}:{self.position}"))
         self.position += 1
+        if step.is_epoch and self.epoch % SELDOM == 0:
+            self._customers_then = Counter(self.bags["customers"])
         return step
 
     def at_definition(self) -> bool:
@@ -179,6 +194,12 @@ class Story:
             Change("insert", "clicks", tuple(_click(rng) for _ in range(rng.randint(0, 3)))),
             Change("insert", "pulse", tuple((rng.choice(PAGES), rng.randint(0, 9)) for _ in range(rng.randint(0, 3)))),
         ]
+        version = self.epoch + rng.choice((0, 0, 1, -4))  # some come late
+        changes += [
+            Change("insert", "rooms", tuple((rng.randrange(6), rng.randrange(4), version) for _ in range(3))),
+            Change("delete_keys", "rooms", ((rng.randrange(6),),) if rng.random() < 0.4 else ()),
+            Change("insert", "pings", ((rng.choice(PAGES), moment(self.epoch + 1)),) if rng.random() < 0.6 else ()),
+        ]
         if keys and rng.random() < 0.3:
             changes.insert(2, Change("delete_keys", "customers", ((rng.choice(keys),),)))
         if "scratch" in self.catalog:
@@ -218,6 +239,9 @@ class Story:
         count = 0
         for change in changes:
             bag = self.bags[change.relation]
+            if change.relation == "rooms":
+                count += self._report(change)
+                continue
             match change.method:
                 case "insert":
                     bag.update(change.rows)
@@ -236,21 +260,42 @@ class Story:
         self.epochs.append(count)
         return Step(changes=changes)
 
+    def _report(self, change: Change) -> int:
+        """Let the last version of each room arrive, or a room go; returns how many rows come and go."""
+        rooms, count = self.bags["rooms"], 0
+        for row in {row[0]: row for row in change.rows}.values():
+            there = next((one for one in rooms if one[0] == row[0]), None)
+            if change.method == "delete_keys":
+                if there is not None:
+                    self._gone[row[0]] = int(str(there[2]))
+                    del rooms[there]
+                    count += 1
+                continue
+            newest = int(str(there[2])) if there is not None else self._gone.get(row[0])
+            if newest is not None and int(str(row[2])) < newest:
+                continue
+            count += 1 + _retire(rooms, {row[0]})
+            rooms[row] = 1
+            self._gone.pop(row[0], None)
+        return count
+
     # -- what must be there --------------------------------------------------------------------------------------------
 
     def contents(self) -> dict[str, Bag]:
         """Every relation that can be read."""
-        out = {name: bag for name, bag in self.bags.items() if name != "pulse"}
+        out = {name: bag for name, bag in self.bags.items() if name not in ("pulse", "pings")}
         views: dict[str, Bag] = {}
 
         def read(scan: Scan) -> Bag:
+            if scan.relation == f"customers@{SELDOM}s":
+                return self._customers_then
             return views[scan.relation] if scan.relation in views else self.bags[scan.relation]
 
         for name, sql in self.catalog.items():
             if name == "level" and self._frozen_level is not None:
                 views[name] = self._frozen_level
             elif name not in self.bags:
-                views[name] = evaluate(_algebra(sql), read)
+                views[name] = evaluate(at(_algebra(sql), moment(self.epoch)), read)
         return out | views
 
     def suspended(self) -> list[str]:

@@ -284,5 +284,6 @@ def test_internal_functions_are_marked() -> None:
     assert internal == {
         *("sum_double", "avg_decimal", "avg_double", "unscaled", "square", "variance_of", "weigh", "carry"),
         *("total_plus", "total_minus"),
+        *("now", "before"),
         *("is_finite", "is_nan", "is_positive_infinity", "is_negative_infinity"),
     }

@@ -58,6 +58,9 @@ Where Headwater is narrower than Spark it refuses or raises, and never answers d
 - exp, log, sin and their kin may differ from the JVM's in the last digits.
 - A DOUBLE of exactly 2^63 does not fit BIGINT; Spark makes it the largest BIGINT.
 - Dates end with the year 9999.
+
+The clock, `now()`, `current_timestamp()`, `current_date()`, `curdate()` and `unix_timestamp()` without an argument, is
+no function of its arguments: [queries](queries.md#windows-by-the-clock) says where it may stand.
 """
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
+from collections.abc import Callable
 
 import pytest
 
-from headwater.algebra.evaluate import Bag, evaluate
+from headwater.algebra.during import at
+from headwater.algebra.evaluate import Bag
+from headwater.algebra.evaluate import evaluate as evaluate_at_once
 from headwater.algebra.nodes import Join, Node, Present, Scan
 from headwater.algebra.read import read_node
 from headwater.algebra.scalars import TRUE
@@ -20,8 +24,18 @@ CUTS = [pair for pair in CASES if pair.path.stem == "cut"]
 FUSIONS = [pair for pair in CASES if pair.path.stem == "fuse_present"]
 
 
+#: By which half of the moments that the random trees have are over.
+MOMENT = dt.datetime(2000, 1, 1)
+
+
+def evaluate(node: Node, contents: Callable[[Scan], Bag]) -> Bag:
+    return evaluate_at_once(at(node, MOMENT), contents)
+
+
 def maps_text(maps: tuple[Map, ...]) -> str:
-    return "\n\n".join(f"{one.name} :=\n{one.definition}" for one in maps)
+    return "\n\n".join(
+        f"{one.name}{f' after {one.coming.relation}' if one.coming else ''} :=\n{one.definition}" for one in maps
+    )
 
 
 def random_bags(seed: int, schemas: Schemas = SCHEMAS) -> dict[str, Bag]:

@@ -1,7 +1,7 @@
 """`python -m tests.spark.kills --kills 30`: kill a running pipeline again and again while files arrive.
 
 Every kill takes the whole process group, Spark's JVM included. At the end what is there is taken in, and every view
-must equal its query over all files.
+must equal its query over all files. A subscriber who follows one of them all the time has what it holds, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.spark.support import MEASURED, VIEWS, check, drain, measured, opened, put
+from tests.faults.listener import Listener
+from tests.spark.support import MEASURED, VIEWS, bag, check, drain, measured, opened, put
 
 _STARTED_SECONDS = 120.0
 
@@ -53,8 +54,10 @@ def endure(folder: Path, kills: int, seed: int, report: bool = False) -> tuple[i
     inbox = folder / "in"
     inbox.mkdir(parents=True)
     (folder / "headwater.toml").write_text('warehouse = "warehouse"\nplacement = "driver"\n')
-    (folder / "views.sql").write_text(MEASURED.format(options="", folder="in") + ";\n" + VIEWS)
+    views = VIEWS.replace("CREATE VIEW by_source", "CREATE STREAMED VIEW by_source")
+    (folder / "views.sql").write_text(MEASURED.format(options="", folder="in") + ";\n" + views)
     arrivals = Arrivals(inbox, seed)
+    listener = Listener(folder / "warehouse", "by_source", (0,))
     try:
         for number in range(kills):
             epochs = _run_and_kill(folder, rng)
@@ -62,9 +65,15 @@ def endure(folder: Path, kills: int, seed: int, report: bool = False) -> tuple[i
                 print(f"kill {number + 1}: {epochs} epochs, {len(arrivals.records)} records so far", flush=True)
     finally:
         arrivals.stop()
+        listener.stop()
     with opened(folder / "warehouse") as db:
         drain(db, base=folder)
         check(db, arrivals.records)
+        listener.catch_up(db)
+        assert listener.held == bag(db, "SELECT * FROM by_source")
+        assert listener.epochs == sorted(set(listener.epochs))
+        if report:
+            print(f"a subscriber was told of {len(listener.epochs)} epochs, and {listener.breaks} times cut off")
         return db.engine.epoch, len(list(inbox.iterdir()))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -37,6 +39,9 @@ class OnSpark:
         self._unknown = {view.name for view in case.views}
         self._answers: dict[str, Bag] = {}
 
+    def advance(self, clock: datetime) -> None:
+        self._clock = clock
+
     def create_view(self, view: View) -> None:
         reads_unknown = any(re.search(rf"\b{name}\b", view.query) for name in self._unknown)
         if view.created == 0 and not reads_unknown:
@@ -50,6 +55,12 @@ class OnSpark:
             for relation in self._bags.relations.values():
                 make_table(self._session, relation, self._bags.contents[relation.name])
         return None
+
+    def drop_view(self, view: View) -> None:
+        pass
+
+    def ask(self, view: str) -> None:
+        pass
 
     def refresh(self, view: View, number: int) -> dict[str, Bag] | None:
         return None
@@ -66,7 +77,7 @@ class OnSpark:
             self._unknown.add(view.name)
             return None
         if view.name not in self._answers:
-            answer = ask(self._session, view)
+            answer = ask(self._session, view, self._clock)
             if answer is None:
                 self._unknown.add(view.name)
                 return None
@@ -83,16 +94,26 @@ def make_table(session: Any, relation: Relation, bag: Bag) -> None:
     session.createDataFrame(rows, spark_schema(relation.columns)).createOrReplaceTempView(relation.name)
 
 
-#: Where Spark leaves the answer to chance, does not know the syntax, or takes an IN that is unknown for FALSE.
+#: Where Spark leaves the answer to chance, does not know the syntax or what was there before, or takes an IN that is
+#: unknown for FALSE.
 _UNCERTAIN = re.compile(
     r"collect_(list|set)|m(in|ax)_by\(|WITHIN GROUP| (ALL|ANY) \("
     r"| OVER .* OVER |(?<!WHERE )\(\S+ (NOT )?IN \(SELECT"
+    r"|\bR\(\w+, \w+\)"
 )
 
 
-def ask(session: Any, view: View) -> Bag | None:
+def _at(query: str, clock: datetime) -> str:
+    """A query with constants in place of the clock."""
+    query = re.sub(r"(?i)\bnow\(\)|\bcurrent_timestamp\b(\(\))?", f"TIMESTAMP '{clock}'", query)
+    query = re.sub(r"\bcurrent_date\b(\(\))?", f"DATE '{clock.date()}'", query)
+    return re.sub(r"\bNow\b", f"{int((clock - datetime(1970, 1, 1)).total_seconds() // 1)}L", query)
+
+
+def ask(session: Any, view: View, clock: datetime) -> Bag | None:
     """Spark's answer to a view's query, which it then knows under the view's name; None if it has none that counts."""
-    if _UNCERTAIN.search(view.query):
+    view = replace(view, query=_at(view.query, clock))
+    if view.refresh or _UNCERTAIN.search(view.query):
         return None
     try:
         frame = session.sql(view.query)

@@ -36,9 +36,11 @@ def compare(spark: Any, case: Case, subject: Headwater) -> None:
     for view in views:
         subject.create_view(view)
     bags = Bags.of(case)
-    for epoch in case.epochs:
+    for number, epoch in enumerate(case.epochs, 1):
         bags.apply(epoch)
-        subject.apply(epoch)
+        subject.advance(case.clock(number))
+        there = {view.name for view in views} - subject.suspended
+        subject.apply(tuple(one for one in epoch if one.kind != "refresh" or one.relation in there))
     for relation in case.relations:
         make_table(spark, relation, bags.contents[relation.name])
     unknown = subject.suspended
@@ -46,7 +48,7 @@ def compare(spark: Any, case: Case, subject: Headwater) -> None:
         if view.name in unknown or any(name in view.query for name in unknown):
             unknown.add(view.name)
             continue
-        expected = ask(spark, view)
+        expected = ask(spark, view, case.clock(len(case.epochs)))
         if expected is None:
             unknown.add(view.name)
             continue

@@ -46,6 +46,9 @@ class Shop:
     def find(self, name: str) -> RelationInfo | None:
         return {"orders": ORDERS, "customers": CUSTOMERS}.get(name)
 
+    def synchronised(self, name: str, policy: str) -> RelationInfo | None:
+        return None
+
     def names(self) -> Iterable[str]:
         return ["orders", "Customers"]
 

@@ -224,3 +224,21 @@ def test_an_answer_of_a_union_is_ordered_by_its_columns() -> None:
     found = answer("SELECT id FROM orders UNION ALL SELECT id FROM customers ORDER BY id LIMIT ALL")
     assert found.order == (OrderKey("id", False, True),)
     assert found.limit is None
+
+
+def test_a_condition_on_the_clock_is_a_window_at_the_rows_it_is_about() -> None:
+    text = "SELECT c.name FROM orders o JOIN customers c ON c.id = o.cust WHERE o.day >= current_date() AND o.qty > 1"
+    assert tree(text) == lines(
+        """
+        project[name := c.name](join[c.id = o.cust](
+            during[true; o.day >= cast(now() as DATE)](
+                project[o.cust := o.cust, o.day := o.day](filter[o.qty > 1L](orders as o))),
+            Customers as c since 3))
+        """
+    )
+
+
+def test_now_is_a_column_if_there_is_one() -> None:
+    text = "SELECT x FROM (SELECT id AS now, qty AS x FROM orders) q WHERE x > Now"
+    assert "during" not in tree(text)
+    assert "unix_seconds(now())" in tree("SELECT id FROM orders WHERE qty > Now")

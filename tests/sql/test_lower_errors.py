@@ -134,7 +134,8 @@ def test_a_mistake(text: str, code: str, underlined: str) -> None:
         ("SELECT median(DISTINCT id) AS m FROM orders", "HW203", "median(DISTINCT id)"),
         ("SELECT o.id FROM orders o JOIN customers c ON EXISTS (SELECT 1)", "HW204", "EXISTS (SELECT 1)"),
         ("SELECT count(DISTINCT id) OVER () AS m FROM orders", "HW205", "count(DISTINCT id) OVER ()"),
-        ("SELECT now() AS t FROM orders", "HW206", "now()"),
+        ("SELECT rand() AS t FROM orders", "HW206", "rand()"),
+        ("SELECT now() AS t FROM orders", "HW217", "now()"),
         ("SELECT id FROM orders LATERAL VIEW inline(tags) t AS k, v", "HW207", "inline(tags) t AS k, v"),
         ("SELECT * FROM range(10)", "HW207", "range(10)"),
         ("SELECT stack(2, 1, 2) AS (a, b)", "HW207", "stack(2, 1, 2)"),
@@ -172,3 +173,39 @@ def test_answers(text: str, code: str, underlined: str) -> None:
 def test_a_query_that_is_nested_too_deeply() -> None:
     text = "SELECT id FROM orders WHERE " + " OR ".join(f"id = {n}" for n in range(5000))
     assert refused(text)[0] == "HW002"
+
+
+@pytest.mark.parametrize(
+    ("text", "underlined"),
+    [
+        ("SELECT id, current_date() AS today FROM orders", "current_date()"),
+        ("SELECT id FROM orders WHERE day > current_date() OR id = 1", "current_date()"),
+        ("SELECT id FROM orders WHERE day <> current_date()", "current_date()"),
+        ("SELECT id FROM orders WHERE day > current_date() AND qty < 5 - Now", "Now"),
+        ("SELECT count(*) AS n FROM orders GROUP BY day > current_date", "current_date"),
+        ("SELECT sum(CASE WHEN day > current_date() THEN 1 END) AS n FROM orders", "current_date()"),
+        ("SELECT now() AS t", "now()"),
+        ("SELECT * FROM VALUES (now()) AS v(t)", "now()"),
+        ("SELECT id FROM orders ORDER BY datediff(current_date(), day) LIMIT 1", "current_date()"),
+    ],
+)
+def test_where_a_view_cannot_follow_the_clock(text: str, underlined: str) -> None:
+    assert refused(text)[:2] == ("HW217", underlined)
+    assert "now() - INTERVAL" in _hint(text)
+
+
+def test_months_of_the_clock_have_a_hint_of_their_own() -> None:
+    text = "SELECT id FROM orders WHERE id > 1 AND now() - INTERVAL 1 MONTH < CAST(day AS TIMESTAMP)"
+    assert refused(text)[:2] == ("HW217", "now()")
+    assert "whole days" in _hint(text)
+
+
+def _hint(text: str) -> str:
+    with pytest.raises(NotSupported) as caught:
+        view(text)
+    return caught.value.hint or ""
+
+
+@pytest.mark.parametrize("call", ["now(1)", "current_date(1)"])
+def test_the_clock_takes_no_arguments(call: str) -> None:
+    assert refused(f"SELECT id FROM orders WHERE day > {call}")[:2] == ("HW122", call)

@@ -11,6 +11,7 @@ from headwater.algebra.functions.evaluate import evaluate_scalar
 from headwater.algebra.functions.picks import PICKS
 from headwater.algebra.nodes import (
     COUNT,
+    During,
     Explode,
     Filter,
     IllFormed,
@@ -28,7 +29,7 @@ from headwater.algebra.nodes import (
     Union,
     Values,
 )
-from headwater.algebra.scalars import Scalar, conjuncts
+from headwater.algebra.scalars import Scalar, conjunction, conjuncts
 from headwater.algebra.windows import evaluate_window
 
 Row = tuple[object, ...]
@@ -108,6 +109,10 @@ def _evaluate(node: Node, relation: _Once) -> Bag:
             return Counter({r: -n for r, n in evaluate(source, relation).items()})
         case Keep(input=source):
             return evaluate(source, relation)
+        case During(input=source, starts=starts, ends=ends):
+            rows_in = evaluate(source, relation)
+            due = conjunction([starts, ends])
+            return Counter({r: n for r, n in rows_in.items() if _holds(due, _env(names, r))})
         case Repeat(input=source, times=times):
             at = source.column_names.index(times)
             return _add((r[:at] + r[at + 1 :], n * int(str(r[at]))) for r, n in evaluate(source, relation).items())

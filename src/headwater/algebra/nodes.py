@@ -345,6 +345,34 @@ class Keep(Node):
         return (self.input,)
 
 
+@dataclass(frozen=True)
+class During(Node):
+    """Rows whose time it is: those for which `starts` and `ends` are both TRUE by the clock.
+
+    As the clock advances, `starts` becomes TRUE for a row and stays so, and `ends` is TRUE until some moment and never
+    again. So a row comes at most once by the clock, and goes at most once. (Ghanem, Elmagarmid, Larson, Aref,
+    "Supporting Views in Data Stream Management Systems", section 4.4, has such windows as predicates over `Now`.)
+    """
+
+    input: Node
+    starts: Scalar
+    ends: Scalar
+
+    def __post_init__(self) -> None:
+        _rows(self.input)
+        for condition in (self.starts, self.ends):
+            _boolean(condition)
+            _resolves(condition, self.input)
+
+    @cached_property
+    def schema(self) -> t.Schema:
+        return self.input.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
 COUNT = "#count"
 ONE = Literal(1, t.BIGINT)
 
@@ -497,6 +525,8 @@ def scalars(node: Node) -> tuple[Scalar, ...]:
             return tuple(scalar for _, scalar in columns)
         case Join(condition=condition):
             return (condition,)
+        case During(starts=starts, ends=ends):
+            return (starts, ends)
         case Explode(source=source):
             return (source,)
         case Sum(keys=keys, terms=terms, picks=picks, count=count):
@@ -527,7 +557,7 @@ def rebuild(node: Node, children: tuple[Node, ...]) -> Node:
     if all(new is old for new, old in zip(children, node.children, strict=True)):
         return node
     match node:
-        case Filter() | Project() | Negate() | Sum() | Present() | Repeat() | Explode() | Keep() | Over():
+        case Filter() | Project() | Negate() | Sum() | Present() | Repeat() | Explode() | Keep() | During() | Over():
             return replace(node, input=children[0])
         case Join():
             return replace(node, left=children[0], right=children[1])

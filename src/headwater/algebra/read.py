@@ -12,6 +12,7 @@ from headwater import types as t
 from headwater.algebra.folds import Frame, Pick, Sorting, WindowCall
 from headwater.algebra.nodes import (
     ONE,
+    During,
     Explode,
     Filter,
     Join,
@@ -244,6 +245,10 @@ class _Reader:
                 return Repeat(only, self._name())
             case "keep", (only,):
                 return Keep(only)
+            case "during", (only,):
+                starts = self.scalar(columns)
+                self._expect(";")
+                return During(only, starts, self.scalar(columns))
             case "explode", (only,):
                 outer, numbered = self._accept("outer"), self._accept("numbered")
                 names = [self._name()]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 
 from headwater.algebra.nodes import (
+    During,
     Explode,
     Filter,
     Join,
@@ -76,6 +77,8 @@ class _Renaming:
                 return Filter(children[0], rewrite(predicate))
             case Join(condition=condition):
                 return Join(children[0], children[1], rewrite(condition))
+            case During(starts=starts, ends=ends):
+                return During(children[0], rewrite(starts), rewrite(ends))
             case Explode(source=source):
                 return replace(node, input=children[0], source=rewrite(source))
             case Project(columns=columns):

@@ -21,6 +21,7 @@ from headwater import types as t
 from headwater.algebra.folds import Pick, WindowCall
 from headwater.algebra.nodes import (
     ONE,
+    During,
     Explode,
     Filter,
     Join,
@@ -162,6 +163,8 @@ def _head(node: Node, lead: str) -> str:
             return f"repeat[{name_text(times)}]"
         case Keep():
             return "keep"
+        case During(starts=starts, ends=ends):
+            return "during" + _brackets([[scalar_text(starts)], [scalar_text(ends)]], lead)
         case Explode(source=source, names=names, outer=outer, numbered=numbered):
             words = "".join(word for word, there in (("outer ", outer), ("numbered ", numbered)) if there)
             return f"explode[{words}{', '.join(map(name_text, names))} := {scalar_text(source)}]"

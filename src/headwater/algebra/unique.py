@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from headwater.algebra.joins import equates
 from headwater.algebra.nodes import Filter, Join, Keep, Node, Present, Project, Values
@@ -15,38 +15,46 @@ _MOST = 8
 Sets = list[frozenset[str]]
 
 
-def unique_sets(node: Node, known: dict[int, Sets] | None = None) -> Sets:
-    """Sets of columns in which no two rows agree (NULL agrees with NULL), and no row is there twice.
-
-    Args:
-        node: the tree.
-        known: what was found before, by the id of a node; a tree may hold the same node in many places.
-    """
-    known = {} if known is None else known
-    if id(node) not in known:
-        known[id(node)] = list(dict.fromkeys(_sets(node, known)))[:_MOST]
-    return known[id(node)]
+def unique_sets(node: Node) -> Sets:
+    """Sets of columns in which no two rows agree (NULL agrees with NULL), and no row is there twice."""
+    return Unique().sets(node)
 
 
-def _sets(node: Node, known: dict[int, Sets]) -> Iterator[frozenset[str]]:
-    match node:
-        case Values(rows=rows) if len(rows) <= 1:
-            yield frozenset()
-        case Present(outputs=outputs):
-            shown = _names(outputs)
-            if all(name in shown for name, _ in node.sums.keys):
-                yield frozenset(shown[name] for name, _ in node.sums.keys)
-        case Filter(input=source) | Keep(input=source):
-            yield from unique_sets(source, known)
-        case Project(input=source, columns=columns):
-            kept = _names(columns)
-            for one in unique_sets(source, known):
-                if one <= kept.keys():
-                    yield frozenset(kept[name] for name in one)
-        case Join(left=left, right=right, condition=condition):
-            of_left, of_right = unique_sets(left, known), unique_sets(right, known)
-            yield from _pairs(of_left, of_right, _bound(condition, left, right))
-            yield from _pairs(of_right, of_left, _bound(condition, right, left))
+class Unique:
+    """Looks for such sets, of each node once: a tree may hold the same one in many places."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Sets] = {}
+
+    def sets(self, node: Node) -> Sets:
+        """Those of a node, the first few that are found."""
+        if id(node) not in self._known:
+            self._known[id(node)] = list(dict.fromkeys(self.find(node)))[:_MOST]
+        return self._known[id(node)]
+
+    def find(self, node: Node) -> Iterator[frozenset[str]]:
+        """All of them, perhaps several times."""
+        match node:
+            case Values(rows=rows) if len(rows) <= 1:
+                yield frozenset()
+            case Present(outputs=outputs):
+                yield from renamed([frozenset(name for name, _ in node.sums.keys)], outputs)
+            case Filter(input=source) | Keep(input=source):
+                yield from self.sets(source)
+            case Project(input=source, columns=columns):
+                yield from renamed(self.sets(source), columns)
+            case Join(left=left, right=right, condition=condition):
+                of_left, of_right = self.sets(left), self.sets(right)
+                yield from _pairs(of_left, of_right, bound(condition, left, right))
+                yield from _pairs(of_right, of_left, bound(condition, right, left))
+
+
+def renamed(sets: Iterable[frozenset[str]], columns: tuple[tuple[str, Scalar], ...]) -> Iterator[frozenset[str]]:
+    """Of some sets of columns those that go on whole, under the names under which they do."""
+    names = {scalar.name: name for name, scalar in reversed(columns) if isinstance(scalar, Column)}
+    for one in sets:
+        if one <= names.keys():
+            yield frozenset(names[name] for name in one)
 
 
 def _pairs(mine: Sets, others: Sets, bound: frozenset[str]) -> Iterator[frozenset[str]]:
@@ -56,12 +64,7 @@ def _pairs(mine: Sets, others: Sets, bound: frozenset[str]) -> Iterator[frozense
             yield one if other <= bound else one | other
 
 
-def _names(columns: tuple[tuple[str, Scalar], ...]) -> dict[str, str]:
-    """Under which name a column goes on."""
-    return {scalar.name: name for name, scalar in reversed(columns) if isinstance(scalar, Column)}
-
-
-def _bound(condition: Scalar, a: Node, b: Node) -> frozenset[str]:
+def bound(condition: Scalar, a: Node, b: Node) -> frozenset[str]:
     """Columns of b that equal something of a row of a."""
     found = set()
     for part in conjuncts(condition):

@@ -36,7 +36,9 @@ INSERT, UPDATE, DELETE and COPY are read and not run.
 OK, ERROR, SKIPPED, NOT_RUN = "ok", "error", "skipped", "not run"
 
 #: Enough of a statement that does not parse to know which relation will be missing.
-_CREATED = re.compile(r"CREATE\s+(?:\w+\s+)*?(STREAM|TABLE|VIEW)\s+(?:IF\s+NOT\s+EXISTS\s+)?`?(\w+)", re.IGNORECASE)
+_CREATED = re.compile(
+    r"(?:CREATE|REGISTER)\s+(?:\w+\s+)*?(STREAM|SOURCE|TABLE|VIEW)\s+(?:IF\s+NOT\s+EXISTS\s+)?`?(\w+)", re.IGNORECASE
+)
 _LABEL_WIDTH = 60
 
 
@@ -156,7 +158,7 @@ class _Checker:
         return OK
 
 
-_MAKES = (s.CreateTable, s.CreateStream, s.CreateView)
+_MAKES = (s.CreateTable, s.CreateStream, s.CreateTagged, s.CreateView)
 _CHANGES = (s.Insert, s.Delete, s.Update, s.Copy)
 
 
@@ -166,6 +168,8 @@ def _reads(statement: s.Statement) -> Iterator[str]:
         case s.Insert(target=target) | s.Delete(target=target) | s.Update(target=target) | s.Copy(target=target):
             yield target.text
         case s.Drop(name=name) | s.Describe(name=name) | s.Refresh(name=name) | s.Explain(target=s.Name() as name):
+            yield name.text
+        case s.CreateTagged(over=name):
             yield name.text
     for tree in (getattr(statement, "query", None), getattr(statement, "target", None)):
         if isinstance(tree, exp.Expression):
@@ -180,7 +184,7 @@ def _label(statement: s.Statement) -> str:
     match statement:
         case s.CreateTable(name=name):
             return f"table {name.text}"
-        case s.CreateStream(name=name):
+        case s.CreateStream(name=name) | s.CreateTagged(name=name):
             return f"stream {name.text}"
         case s.CreateView(name=name):
             return f"view {name.text}"

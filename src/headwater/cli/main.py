@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from headwater.cli import check, demo, explain, init, run, sql, status
+from headwater.cli import check, demo, explain, init, run, sql, status, subscribe
 from headwater.cli.background import is_idle
 from headwater.cli.render import UNWRITABLE, writing
 from headwater.cli.report import debugging, report
@@ -33,6 +33,7 @@ examples:
   headwater sql shop -c "SELECT * FROM revenue" --format json
   headwater explain revenue             how a view is kept fresh
   headwater status                      what is in the warehouse
+  headwater subscribe revenue           follow the changes of a view
   headwater demo                        watch a pipeline on a local Spark, for about a minute
   headwater init shop                   make a small project that runs at once
   headwater run                         follow the project's sources and keep its views fresh
@@ -61,7 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"headwater {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for module in (demo, init, run, sql, explain, status, check):
+    for module in (demo, init, run, sql, subscribe, explain, status, check):
         module.add_parser(commands, common)
     return parser
 

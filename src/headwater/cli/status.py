@@ -87,6 +87,8 @@ def _words(value: object) -> str:
             return ""
         case Mapping():
             return ", ".join(f"{key} {_words(inner)}" for key, inner in value.items())
+        case list() | tuple() if _is_table(value):
+            return "; ".join(_words(inner) for inner in value)
         case list() | tuple():
             return ", ".join(_words(inner) for inner in value)
     return str(value)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headwater.algebra.nodes import (
+    During,
     Explode,
     Filter,
     IllFormed,
@@ -31,6 +32,7 @@ from headwater.algebra.nodes import (
     rebuild,
     transform,
 )
+from headwater.algebra.scalars import conjunction
 
 
 def derive(node: Node, relation: str) -> tuple[Node, ...]:
@@ -63,6 +65,10 @@ def derive(node: Node, relation: str) -> tuple[Node, ...]:
             | Sum(input=source, picks=())
         ):
             return tuple(rebuild(node, (term,)) for term in derive(source, relation))
+        # d(during Q) = filter(dQ): in the step of a relation the clock stands still (`headwater.delta.clock`)
+        case During(input=source, starts=starts, ends=ends):
+            condition = conjunction([starts, ends])
+            return tuple(Filter(term, condition) for term in derive(source, relation))
         # d(A + B) = dA + dB
         case Union(inputs=inputs):
             return tuple(term for one in inputs for term in derive(one, relation))

@@ -17,6 +17,7 @@ from headwater.algebra.functions.picks import PICKS
 from headwater.algebra.nodes import (
     COUNT,
     ONE,
+    During,
     Explode,
     Filter,
     Join,
@@ -35,7 +36,7 @@ from headwater.algebra.nodes import (
     Version,
     total_of,
 )
-from headwater.algebra.scalars import TRUE, Column, Scalar
+from headwater.algebra.scalars import TRUE, Column, Scalar, conjunction
 from headwater.emit.flat import Flat, repeats_work
 from headwater.emit.folds import pick_sql, window_sql
 from headwater.emit.functions.build import fn, recast
@@ -332,6 +333,10 @@ class Emitter:
             case Filter(input=source, predicate=predicate):
                 flat = self._flatten(source)
                 flat.require(predicate)
+                return flat
+            case During(input=source, starts=starts, ends=ends):
+                flat = self._flatten(source)
+                flat.require(conjunction([starts, ends]))
                 return flat
             case Project(input=source, columns=columns):
                 flat = self._flatten(source)

@@ -3,6 +3,7 @@
 | table | holds |
 |---|---|
 | `data."r"` | relation or map r, append-only: its columns, `#n` (signed multiplicity), `#e` (epoch) |
+| `data."v#changes"` | the changes of view v that are kept for subscribers, epoch by epoch: its columns, `#n`, `#e` |
 | `temp."Δr"` | what changes in r in the epoch under way |
 | `temp."Σm"` | pending contributions to the change of map m, before they are added up |
 | `temp."found ..."` | views of what a statement needs of a large store, where that is looked up and not scanned |
@@ -29,6 +30,7 @@ MULTIPLICITY = "#n"
 EPOCH = "#e"
 SHOWN = "#v"
 STORE = "data"
+CHANGES = "#changes"
 
 
 def name(text: str) -> exp.Identifier:
@@ -41,6 +43,11 @@ def column(text: str, table: str | None = None) -> exp.Column:
 
 def store_table(relation: str) -> exp.Table:
     return exp.Table(this=name(relation), db=name(STORE))
+
+
+def changes_of(view: str) -> str:
+    """The name of the store with the changes of a view that are kept."""
+    return f"{view}{CHANGES}"
 
 
 def delta_table(relation: str) -> exp.Table:

@@ -136,14 +136,15 @@ def append_statement(
         condition: rows to store.
     """
     values = [column(text) if kept is None or text in kept else exp.null() for text, _ in columns]
-    source = exp.Select(expressions=[*values, column(MULTIPLICITY), _epoch()])
+    source = exp.Select(expressions=[*values, column(MULTIPLICITY), epoch_parameter()])
     source = source.from_(delta_table(relation), copy=False)
     if condition != TRUE:
         source = source.where(duckdb_scalar(condition, column), copy=False)
     return _insert(store_table(relation), source)
 
 
-def _epoch() -> exp.Parameter:
+def epoch_parameter() -> exp.Parameter:
+    """The number of the epoch under way."""
     return exp.Parameter(this=exp.Var(this="epoch"))
 
 
@@ -180,7 +181,7 @@ def step_statement(statement: Add | Touch, target: Map, emitter: Emitter) -> Fil
 def stepwise_statement(statement: Add, target: Map, emitter: Emitter) -> str:
     """The SQL of a statement whose target takes it at once; takes `$epoch`."""
     assert isinstance(statement.term, Sum)
-    query = _partial_sums(statement.term, emitter).select(_epoch(), copy=False)
+    query = _partial_sums(statement.term, emitter).select(epoch_parameter(), copy=False)
     return _insert(store_table(target.name), query)
 
 

@@ -7,11 +7,14 @@ retracted is dead weight until a background thread copies the living rows to a n
 2. swap, between two epochs: append what came after E, drop the old table, rename the new one.
 
 A kill between the two leaves a table that nobody reads; the next start removes it.
+
+Rows of a stream past its RETAIN, and changes of a view past its RETAIN CHANGES, are deleted by the same thread.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import logging
 import threading
 import time
@@ -21,16 +24,30 @@ import duckdb
 from sqlglot import exp
 
 from headwater import types as t
+from headwater.algebra.nodes import During
 from headwater.emit.functions.build import duckdb_type, recast
-from headwater.emit.layout import EPOCH, MULTIPLICITY, as_column, bigint, column, name, number, sql, store_table, total
+from headwater.emit.layout import (
+    CHANGES,
+    EPOCH,
+    MULTIPLICITY,
+    as_column,
+    bigint,
+    changes_of,
+    column,
+    name,
+    number,
+    sql,
+    store_table,
+    total,
+)
 from headwater.emit.maintain import stored_columns
 from headwater.engine import faults
 from headwater.engine.copying import bring_up_to_date, made_anew
-from headwater.engine.definitions import first_epoch_seen
+from headwater.engine.definitions import first_epoch_seen, last_epoch_before
 from headwater.engine.engine import Engine
 from headwater.engine.failures import is_fatal, translate
 from headwater.errors import HeadwaterError
-from headwater.store.catalog import RETAIN_ALL, Kind
+from headwater.store.catalog import RETAIN_ALL
 
 log = logging.getLogger("headwater")
 
@@ -42,6 +59,8 @@ LOOK_DOUBLED = 250_000
 LOOK_SHARE = 0.25
 #: It is rewritten when at least this share of it is dead.
 DEAD_SHARE = 0.3
+#: Changes of a view that are past their time are deleted when they are at least this share of all that are kept.
+EXPIRED_SHARE = 0.25
 
 
 class Consolidator:
@@ -129,6 +148,9 @@ class Consolidator:
         engine.appended[store] = 0
         urgent = store in engine.urgent
         engine.urgent.discard(store)
+        if store.endswith(CHANGES):
+            self._sizes[store] = trim_changes(engine, store.removesuffix(CHANGES))
+            return
         shape = shape_of(engine, store)
         if shape is None:
             trim(engine, store)
@@ -150,16 +172,22 @@ class Consolidator:
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of a store: by these its rows are told apart, and those are added up."""
+    """The columns of a store: by these its rows are told apart, and those are added up.
+
+    `order` are the columns by which rows leave a window. Rows that leave together then lie together, and the others are
+    not read for it.
+    """
 
     columns: tuple[str, ...]
     totals: tuple[t.Field, ...] = ()
+    order: tuple[str, ...] = ()
 
 
 def shape_of(engine: Engine, store: str) -> Shape | None:
-    """The shape of a store that may be rewritten; None for streams, whose rows keep the epoch they came in.
+    """The shape of a store that may be rewritten; None for streams without a key, whose rows keep the epoch they came
+    in.
 
-    Nothing in a stream is ever retracted, so there is nothing to gain from rewriting it: it is trimmed instead.
+    Nothing in such a stream is ever retracted, so there is nothing to gain from rewriting it: it is trimmed instead.
     """
     for relation in engine.catalog:
         if relation.program is not None:
@@ -167,9 +195,12 @@ def shape_of(engine: Engine, store: str) -> Shape | None:
                 if one.name == store and one.sums is not None:
                     return Shape(tuple(text for text, _ in one.sums.keys), one.sums.payload)
                 if one.name == store:
-                    return Shape(tuple(text for text, _ in stored_columns(one)))
+                    ends = one.definition.ends.columns if isinstance(one.definition, During) else ()
+                    return Shape(tuple(text for text, _ in stored_columns(one)), order=tuple(sorted(ends)))
         elif relation.name == store:
-            return None if relation.kind is Kind.STREAM else Shape(tuple(f.name for f in relation.fields))
+            return None if relation.flows else Shape(tuple(f.name for f in relation.fields))
+        elif relation.sequence is not None and relation.buried == store:
+            return Shape(tuple(f.name for f in relation.buried_fields))
     return None
 
 
@@ -204,7 +235,7 @@ def trim(engine: Engine, stream: str) -> None:
     """Delete rows of a stream that are past its RETAIN and that no view looks back to."""
     with engine.lock:
         relation = engine.catalog.find(stream)
-        if relation is None or relation.kind is not Kind.STREAM or relation.retain in (None, RETAIN_ALL):
+        if relation is None or not relation.flows or relation.retain in (None, RETAIN_ALL):
             return
         back = [one.program.looks_back_to(relation.name) for one in engine.catalog if one.program]
         limit = min([first_epoch_seen(engine, relation), *(epoch for epoch in back if epoch is not None)])
@@ -218,6 +249,40 @@ def trim(engine: Engine, stream: str) -> None:
         engine.adopt(after)
 
 
+def trim_changes(engine: Engine, view: str, share: float = EXPIRED_SHARE) -> int:
+    """Delete changes of a view that are past its RETAIN CHANGES, if that share of them is; returns how many it keeps.
+
+    Changes are as old as the epoch that they came in.
+    """
+    relation = engine.catalog.find(view)
+    if relation is None or relation.changes is None:
+        return 0
+    store = sql(store_table(changes_of(relation.name)))
+    reader = engine.warehouse.reader()
+    try:
+        limit = 0
+        if relation.changes != RETAIN_ALL:
+            with contextlib.suppress(OverflowError):  # longer than there have been years: nothing is that old
+                horizon = engine.present() - dt.timedelta(microseconds=int(relation.changes))
+                limit = last_epoch_before(reader, horizon)
+        query = f'SELECT count(*), count(*) FILTER (WHERE "{EPOCH}" <= {int(limit)}) FROM {store}'
+        rows, expired = reader.execute(query).fetchone() or (0, 0)
+    finally:
+        reader.close()
+    if not expired or expired < share * rows:
+        return int(rows)
+    with engine.lock:
+        now = engine.catalog.find(view)
+        if now is None or now.changes != relation.changes or now.created != relation.created or limit <= now.begins:
+            return int(rows)
+        after = engine.catalog.with_changed(replace(now, begins=limit))
+        with engine.transaction():
+            engine.connection.execute(f'DELETE FROM {store} WHERE "{EPOCH}" <= {int(limit)}')
+            engine.change_catalog(after)
+        engine.adopt(after)
+    return int(rows - expired)
+
+
 def _living(store: str, shape: Shape) -> exp.Select:
     count = total(column(MULTIPLICITY))
     totals = [total(column(f.name)) for f in shape.totals]
@@ -228,6 +293,7 @@ def _living(store: str, shape: Shape) -> exp.Select:
     items += [as_column(exp.Max(this=column(EPOCH)), EPOCH)]
     query = exp.Select(expressions=items).from_(store_table(store), copy=False)
     query = query.group_by(*(column(text) for text in shape.columns), copy=False) if shape.columns else query
+    query = query.order_by(*(column(text) for text in shape.order), copy=False) if shape.order else query
     return query.having(exp.or_(*kept), copy=False)
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from headwater.emit.layout import sql, store_table
+import duckdb
+
+from headwater.emit.duckdb import Emitter
+from headwater.emit.layout import changes_of, sql, store_table
 from headwater.emit.maintain import create_map, create_store, row_columns, stored_columns
+from headwater.emit.synchronise import create_waiting, first_rows, waiting_of
 from headwater.engine import faults
+from headwater.engine.changelogs import create_kept
 from headwater.engine.engine import Engine, Epoch
 from headwater.engine.failures import NotPlanned, ViewFailed
 from headwater.engine.rebuild import Rebuild, current_maps, lost_stream, plan_rebuild
 from headwater.errors import UserError
 from headwater.plan.program import Program
 from headwater.store import catalog as catalogs
-from headwater.store.catalog import RETAIN_ALL, Catalog, Kind, Relation
+from headwater.store.catalog import RETAIN_ALL, Catalog, Relation
 
 
 def create_base(engine: Engine, relation: Relation) -> None:
@@ -24,23 +29,35 @@ def create_base(engine: Engine, relation: Relation) -> None:
     with engine.transaction(landed=lambda: engine.catalog.find(relation.name) is not None):
         if after.keeps(relation):
             engine.connection.execute(_store_of(relation))
+        if relation.sequence is not None:
+            engine.connection.execute(create_store(relation.buried, row_columns(relation.buried_fields)))
         engine.change_catalog(after)
     engine.adopt(after)
 
 
-def create_view(engine: Engine, relation: Relation) -> None:
-    """Make a view and fill it from what its inputs hold."""
+def create_view(engine: Engine, relation: Relation, made: Sequence[Relation] = ()) -> None:
+    """Make a view and fill it from what its inputs hold; `made` are relations that it reads and that are made first."""
     with engine.tracking(relation.name):
-        _create_view_carefully(engine, relation)
+        _create_view_carefully(engine, relation, _needed(relation, made))
 
 
-def _create_view_carefully(engine: Engine, relation: Relation) -> None:
+def _needed(view: Relation, made: Sequence[Relation]) -> list[Relation]:
+    """Of some relations those that a view reads, and those that these follow, in order."""
+    read = set(view.program_inputs)
+    for one in made:
+        read |= set(one.reads) if one.name in read else set()
+    return [one for one in made if one.name in read and one.policy is None] + [
+        one for one in made if one.name in read and one.policy is not None
+    ]
+
+
+def _create_view_carefully(engine: Engine, relation: Relation, made: Sequence[Relation]) -> None:
     try:
-        _create_view(engine, relation, net=False)
+        _create_view(engine, relation, made, net=False)
     except (ViewFailed, NotPlanned):  # perhaps only over a row that is gone already
         try:
             with engine.warehouse.cautious_planning():
-                _create_view(engine, relation, net=True)
+                _create_view(engine, relation, made, net=True)
         except ViewFailed as failed:
             raise UserError(
                 failed.code,
@@ -49,11 +66,16 @@ def _create_view_carefully(engine: Engine, relation: Relation) -> None:
             ) from failed
 
 
-def _create_view(engine: Engine, relation: Relation, net: bool) -> None:
+def _create_view(engine: Engine, relation: Relation, made: Sequence[Relation], net: bool) -> None:
     assert relation.program is not None
     engine.warehouse.plan_quickly(False)
-    after = engine.catalog.with_added(relation)
+    after = engine.catalog
+    for new in (*made, relation):
+        after = after.with_added(new)
+    after = after.noting_partial(engine.epoch)
     with engine.transaction(landed=lambda: engine.catalog.find(relation.name) is not None):
+        for new in made:
+            _make_input(engine, new, after)
         for stream in _newly_kept(engine.catalog, after):
             engine.connection.execute(_store_of(stream))
             after = after.with_changed(replace(stream, begins=engine.epoch))
@@ -61,28 +83,47 @@ def _create_view(engine: Engine, relation: Relation, net: bool) -> None:
         for one in relation.program.maps:
             if one.name not in there:
                 engine.connection.execute(create_map(one))
+        if relation.changes is not None:
+            engine.connection.execute(create_kept(relation))
         workspace = engine.workspace()
         anew = {relation.name: plan_rebuild(relation, after)}
         engine.flow(engine.schedule_for(after, net), workspace, engine.epoch, anew, net)
         faults.reach("view filled")
         engine.change_catalog(after)
+    engine.waiting.begin([new.name for new in made if new.policy is not None])
     engine.adopt(after)
 
 
+def _make_input(engine: Engine, relation: Relation, after: Catalog) -> None:
+    """Make the stores of a relation that a view needs first, and fill them."""
+    if after.keeps(relation):
+        engine.connection.execute(_store_of(relation))
+    if relation.policy is None or relation.of is None:
+        return
+    engine.connection.execute(create_waiting(relation.name, relation.fields))
+    if not after.keeps(relation) or (relation.flows and relation.retain is None):
+        return
+    emitter = Emitter(after.grouped, net=True)
+    since, epoch = first_epoch_seen(engine, relation), None if relation.flows else engine.epoch
+    engine.connection.execute(first_rows(relation.name, relation.of, relation.fields, since, epoch, emitter))
+
+
 def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
-    """Drop a relation, and with `cascade` the views over it; returns the names of all that went."""
+    """Drop a relation, and with `cascade` what is over it; returns the names of all that went."""
     dependents = engine.catalog.all_dependents(relation.name)
-    if dependents and not cascade:
-        names = ", ".join(one.name for one in dependents)
+    views = [one for one in dependents if one.policy is None]
+    if views and not cascade:
+        names = ", ".join(one.name for one in views)
         raise UserError(
             "HW105",
             f"{relation.name} is read by {names}",
             hint=f"drop what reads it first, or DROP {relation.kind.value.upper()} {relation.name} CASCADE",
         )
-    going = [relation, *dependents]
-    after = engine.catalog.without({one.folded for one in going})
-    stores = [m.name for one in going for m in (one.program.maps if one.program else (one,))]
-    stores = [name for name in stores if name not in after.map_names]
+    gone = {one.folded for one in (relation, *dependents)}
+    gone |= engine.catalog.unread(gone)
+    going = [one for one in engine.catalog if one.folded in gone]
+    after = engine.catalog.without(gone).noting_partial(engine.epoch)
+    stores = [name for one in going for name in _stores_of(one) if name not in after.map_names]
     with engine.transaction(landed=lambda: engine.catalog.find(relation.name) is None):
         for name in stores:
             engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(name))}")
@@ -93,13 +134,41 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
         engine.change_catalog(after)
     for name in stores:
         engine.forget_store(name)
+    for one in going:
+        engine.waiting.end(one.name)
     engine.adopt(after)
-    return [one.name for one in going]
+    engine.hub.drop({one.name for one in going})
+    return [one.name for one in (relation, *views)]
+
+
+def _stores_of(relation: Relation) -> list[str]:
+    """The tables of a relation; those of a view may be in use by others."""
+    stores = [one.name for one in relation.program.maps] if relation.program is not None else [relation.name]
+    if relation.policy is not None:
+        stores.append(waiting_of(relation.name))
+    if relation.sequence is not None:
+        stores.append(relation.buried)
+    if relation.changes is not None:
+        stores.append(changes_of(relation.name))
+    return stores
+
+
+def policies_of(engine: Engine, relation: Relation) -> frozenset[str]:
+    """The policies by which a view's inputs are synchronised, by their text."""
+    inputs = [engine.catalog.find(name) for name in relation.program_inputs]
+    return frozenset(str(one.policy) for one in inputs if one is not None and one.policy is not None)
 
 
 def refresh(engine: Engine, relation: Relation) -> Epoch:
-    """Evaluate a view anew from its inputs, as an epoch of its own; a suspended view follows them again."""
+    """Bring a view up to date, as an epoch of its own.
+
+    If its inputs are synchronised, they take what waits for them now. If they are not, or the view is suspended, it is
+    evaluated anew from its inputs; a suspended view follows them again.
+    """
     assert relation.program is not None
+    policies = policies_of(engine, relation)
+    if policies and not relation.suspended:
+        return engine.run([], ticks=policies)
     lost = lost_stream(relation.program, engine.catalog)
     if lost is not None:
         raise UserError(
@@ -109,7 +178,7 @@ def refresh(engine: Engine, relation: Relation) -> Epoch:
         )
     after = engine.catalog.with_changed(catalogs.resume(relation))
     with engine.tracking(relation.name):
-        return engine.run([], after, rebuild=relation.name)
+        return engine.run([], after, rebuild=relation.name, ticks=policies)
 
 
 def replan(engine: Engine, relation: Relation, program: Program) -> None:
@@ -119,7 +188,7 @@ def replan(engine: Engine, relation: Relation, program: Program) -> None:
     stored.
     """
     assert relation.program is not None
-    after = engine.catalog.with_changed(replace(relation, program=program))
+    after = engine.catalog.with_changed(replace(relation, program=program)).noting_partial(engine.epoch)
     new = {one.name for one in program.maps} - engine.catalog.map_names
     stale = {one.name for one in program.maps} - current_maps(engine.catalog)
     if stored_columns(relation.program.map(relation.name)) != stored_columns(program.map(relation.name)):
@@ -174,18 +243,25 @@ def _replan(engine: Engine, relation: Relation, after: Catalog, new: frozenset[s
 
 def first_epoch_seen(engine: Engine, relation: Relation) -> int:
     """After which epoch a view created now sees a relation's rows; see `Scan.since`."""
-    if relation.kind is not Kind.STREAM or relation.retain == RETAIN_ALL:
+    if not relation.flows:
         return 0
+    if relation.retain == RETAIN_ALL:
+        return relation.begins
     if relation.retain is None:
         return engine.epoch
-    horizon = engine.clock() - dt.timedelta(microseconds=int(relation.retain))
+    horizon = engine.present() - dt.timedelta(microseconds=int(relation.retain))
     reader = engine.warehouse.reader()  # threads that only read do not share the writer's connection
     try:
-        query = "SELECT coalesce(max(number), 0) FROM hw.epochs WHERE clock < ?"
-        found = reader.execute(query, [horizon]).fetchone()
+        return max(last_epoch_before(reader, horizon), relation.begins)
     finally:
         reader.close()
-    return max(int(found[0]) if found else 0, relation.begins)
+
+
+def last_epoch_before(reader: duckdb.DuckDBPyConnection, moment: dt.datetime) -> int:
+    """The last epoch whose clock is before a moment; 0 if there is none."""
+    query = "SELECT coalesce(max(number), 0) FROM hw.epochs WHERE clock < ?"
+    found = reader.execute(query, [moment]).fetchone()
+    return int(found[0]) if found else 0
 
 
 def _store_of(relation: Relation) -> str:
@@ -195,7 +271,7 @@ def _store_of(relation: Relation) -> str:
 def _newly_kept(before: Catalog, after: Catalog) -> Iterable[Relation]:
     """Streams that `after` stores and `before` does not."""
     for relation in after:
-        if relation.kind is Kind.STREAM and after.keeps(relation):
+        if relation.flows and after.keeps(relation):
             old = before.find(relation.name)
             if old is not None and not before.keeps(old):
                 yield relation

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 import duckdb
 import pyarrow as pa
 
+from headwater.algebra.clock import CLOCK
 from headwater.emit.duckdb import Emitter
-from headwater.emit.layout import Fill
+from headwater.emit.functions.clock import set_clock
+from headwater.emit.layout import Fill, changes_of
 from headwater.emit.probes import Found, Probe
 from headwater.engine import faults
 from headwater.engine.access import Access
@@ -28,17 +30,27 @@ from headwater.engine.failures import (
     translate,
 )
 from headwater.engine.observe import Extents, Spent
-from headwater.engine.operations import DeleteKeys, DeleteRows, InsertRows, Operation, Resolver, UpsertRows, size
+from headwater.engine.operations import (
+    DeleteKeys,
+    DeleteRows,
+    InsertRows,
+    Operation,
+    Resolver,
+    UpsertRows,
+    size,
+)
 from headwater.engine.parsed import Parsed
 from headwater.engine.rebuild import Rebuild, lost_stream, plan_rebuild
 from headwater.engine.schedule import Emitted, Schedule, make_schedule
 from headwater.engine.sorted_copies import Shelf
 from headwater.engine.sources import Sources
+from headwater.engine.subscribers import Hub
+from headwater.engine.synchronising import Round, Waiting, When, time_points
 from headwater.engine.workspace import Shown, Workspace, delta_of, pending_of
 from headwater.errors import HeadwaterError, UserError
 from headwater.plan.program import Program
 from headwater.store import catalog as catalogs
-from headwater.store.catalog import Catalog, Relation
+from headwater.store.catalog import CLOCK_STREAM, Catalog, Relation
 from headwater.store.warehouse import Warehouse
 
 log = logging.getLogger("headwater")
@@ -46,7 +58,12 @@ log = logging.getLogger("headwater")
 #: Operations whose size is known before they are carried out, and how many rows are few.
 _OF_ROWS = InsertRows | DeleteRows | UpsertRows | DeleteKeys
 _FEW = 50_000
-_NOTE_EPOCH = "INSERT INTO hw.epochs VALUES ($n, $clock, $changes, $by_relation)"
+_NOTE_EPOCH = "INSERT INTO hw.epochs VALUES ($n, $clock, $changes, $by_relation, $ticked)"
+
+#: Why a pipeline's record is no row of its stream; others are in `headwater.engine.tagger`.
+UNREADABLE = "unreadable"
+#: A clock reading before the first epoch: whatever a window holds then has not left it.
+LONG_AGO = dt.datetime(1970, 1, 1)
 
 Clock = Callable[[], dt.datetime]
 Observer = Callable[[int, Mapping[str, pa.Table]], None]
@@ -90,6 +107,27 @@ class Mark:
 
 
 @dataclass(frozen=True)
+class Moment:
+    """What somebody has done to the clock: it stands at a moment, or goes again if there is none."""
+
+    stands: dt.datetime | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an epoch is to do beside its operations; see `Engine.run`."""
+
+    mark: Mark | None
+    ticks: Set[str]
+    moment: Moment | None
+    clock: dt.datetime | None
+
+    def at(self, clock: Clock) -> dt.datetime | None:
+        """The moment of the epoch, if it is not the present one; `clock` goes again if it is told to."""
+        return self.clock if self.moment is None else self.moment.stands or clock()
+
+
+@dataclass(frozen=True)
 class Building:
     """A view that is being evaluated whole.
 
@@ -115,6 +153,10 @@ class Engine:
         self.clock = clock
         self.lock = threading.RLock()
         self.observers: list[Observer] = []
+        #: Who waits for changes of single views.
+        self.hub = Hub()
+        #: Told that rows were appended, after each epoch.
+        self.nudge: Callable[[], None] = lambda: None
         #: The thread that calls observers at the moment.
         self.telling: int | None = None
         #: Rows appended to each store since consolidation last looked at it.
@@ -142,8 +184,16 @@ class Engine:
 
     def _start(self) -> None:
         self.catalog = catalogs.load(self.connection)
-        found = self.connection.execute("SELECT coalesce(max(number), 0) FROM hw.epochs").fetchone()
-        self.epoch = int(found[0]) if found else 0
+        found = self.connection.execute("SELECT coalesce(max(number), 0), max(clock) FROM hw.epochs").fetchone()
+        assert found is not None
+        self.epoch = int(found[0])
+        self.hub.resume(self.epoch)
+        #: The clock of the last epoch.
+        self.last_clock: dt.datetime | None = found[1]
+        stands = self.connection.execute("SELECT value FROM hw.meta WHERE key = 'clock'").fetchone()
+        #: Where the clock stands, once somebody has set it by hand.
+        self.stands = dt.datetime.fromisoformat(stands[0]) if stands else None
+        self.waiting = Waiting(self.connection, self.catalog)
         self._schedule: Schedule | None = None
         self._parsed = Parsed()
         self._shown = Shown()
@@ -266,6 +316,19 @@ class Engine:
             self._sources.forget()
             self._shown.forget(self.connection)  # a relation may have the name of another one now, and other columns
 
+    def present(self, moment: dt.datetime | None = None) -> dt.datetime:
+        """The moment that an epoch has if it is run now, or is asked to have.
+
+        Time does not run backwards, even if the clock does.
+        """
+        now = moment or self.stands or self.clock()
+        return now if self.last_clock is None else max(now, self.last_clock)
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether its clock is the wall clock: then there is something to do when nobody asks for anything."""
+        return self.stands is None and self.clock is wall_clock
+
     # -- epochs ------------------------------------------------------------------------------------------------------
 
     def run(
@@ -274,6 +337,9 @@ class Engine:
         catalog: Catalog | None = None,
         rebuild: str | None = None,
         mark: Mark | None = None,
+        ticks: Set[str] = frozenset(),
+        moment: Moment | None = None,
+        clock: dt.datetime | None = None,
     ) -> Epoch:
         """Apply operations as one epoch. Views that cannot take it are suspended, and it is run without them.
 
@@ -286,7 +352,11 @@ class Engine:
             catalog: the catalogue from this epoch on, if it changes with it.
             rebuild: a view to evaluate anew; if that fails the epoch fails.
             mark: what to note of the pipeline that brings the operations.
+            ticks: policies that tick because somebody asks for it, by their text.
+            moment: which way the clock goes from now on, if somebody sets it.
+            clock: the moment that `now()` means in it; the present by default.
         """
+        asked = Asked(mark, ticks, moment, clock)
         suspended: dict[str, str] = {}
         anew = {rebuild} if rebuild is not None else set()
         net = False
@@ -294,7 +364,7 @@ class Engine:
             after = catalog or self.catalog
             try:
                 with self._planning(operations, net, bool(anew)):
-                    return self._attempt(operations, after, anew, suspended, net, mark, rebuild)
+                    return self._attempt(operations, after, anew, suspended, net, asked, rebuild)
             except NotPlanned:
                 if net:
                     raise
@@ -336,10 +406,10 @@ class Engine:
         anew: Set[str],
         suspended: Mapping[str, str],
         net: bool,
-        mark: Mark | None,
+        asked: Asked,
         refreshed: str | None,
     ) -> Epoch:
-        number, clock = self.epoch + 1, self.clock()
+        number, clock = self.epoch + 1, self.present(asked.at(self.clock))
         for view, reason in suspended.items():
             after = after.with_changed(catalogs.suspend(_found(view, after), reason, self.epoch))
         schedule = self.schedule if after is self.catalog and not net else self.schedule_for(after, net)
@@ -354,28 +424,45 @@ class Engine:
                 return found.get(probe.alias, "")
 
             parts = self.connection, after, workspace, self._statements, schedule.readers, look_up, self._sources
-            with Resolver(*parts) as resolver:
-                for operation in operations:
+            with Resolver(*parts, clock) as resolver:
+                for operation in (*time_points(after, self.last_clock, clock), *operations):
                     resolver.apply(operation)
                 resolver.finish()
                 faults.reach("changes resolved")
-                changed = self.flow(schedule, workspace, number, rebuilds, net)
-                observed = self._observe(changed) if self.observers else {}
+                resolver.counts.pop(CLOCK_STREAM, None)
+                when = When(asked.ticks, self.last_clock, clock)
+                round_ = Round(self.connection, self._parsed, after, workspace, self.waiting, when)
+                changed = self.flow(schedule, workspace, number, rebuilds, net, clock, round_)
+                observed = self._observe(changed) if self.observers or self.hub.wanted else {}
                 for table in workspace.large:
                     self.connection.execute(f"DROP TABLE {table}")
                     self._shown.tables.discard(table)
                 self.change_catalog(after)
                 changes = sum(resolver.counts.values())
-                values = {"n": number, "clock": clock, "changes": changes, "by_relation": json.dumps(resolver.counts)}
+                values = {
+                    "n": number,
+                    "clock": clock,
+                    "changes": changes,
+                    "by_relation": json.dumps(resolver.counts),
+                    "ticked": json.dumps(round_.ticked) if round_.ticked else None,
+                }
                 self._parsed.execute(self.connection, _NOTE_EPOCH, values)
-                if mark is not None:
-                    self._note(mark, number)
-        self.epoch = number
+                for (stream, reason), rows in resolver.ignored.items():
+                    self._note_rejects(stream, number, rows, reason)
+                if asked.mark is not None:
+                    self._note(asked.mark, number)
+                if asked.moment is not None:
+                    self._set_clock(asked.moment)
+        self.epoch, self.last_clock, self.waiting.rows = number, clock, round_.rows
+        if asked.moment is not None:
+            self.stands = asked.moment.stands
         if not anew:
             for view, seconds in self._took.items():
                 self.spent.setdefault(view, Spent()).add(seconds * 1000)
         self.access.release()
         self.adopt(after)
+        self.hub.publish(number, observed)
+        self.nudge()
         self._tell(number, observed)
         return Epoch(number, clock, resolver.counts, dict(suspended))
 
@@ -383,7 +470,10 @@ class Engine:
         self.connection.execute("DELETE FROM hw.progress WHERE pipeline = ?", [mark.pipeline])
         self.connection.execute("INSERT INTO hw.progress VALUES (?, ?)", [mark.pipeline, mark.batch])
         for stream, records in mark.rejects.items():
-            self.connection.execute("INSERT INTO hw.rejects VALUES (?, ?, ?)", [stream, number, records])
+            self._note_rejects(stream, number, records, UNREADABLE)
+
+    def _note_rejects(self, stream: str, number: int, records: int, reason: str) -> None:
+        self.connection.execute("INSERT INTO hw.rejects VALUES (?, ?, ?, ?)", [stream, number, records, reason])
 
     def last_batch(self, pipeline: str) -> int | None:
         """The number of a pipeline's last batch that is committed."""
@@ -398,6 +488,8 @@ class Engine:
         epoch: int,
         rebuilds: Mapping[str, Rebuild],
         net: bool = False,
+        clock: dt.datetime | None = None,
+        round_: Round | None = None,
     ) -> set[str]:
         """Carry changes through the stages; returns the names of the relations that changed.
 
@@ -407,13 +499,22 @@ class Engine:
             epoch: under which number changes are appended.
             rebuilds: views whose maps are evaluated anew, whatever is pending for them.
             net: how to evaluate them; see `Emitter`.
+            clock: what it reads now, if it may have advanced; else what it read in the last epoch.
+            round_: what is done for synchronised relations; nothing, if it is not given.
         """
+        before = self.last_clock if self.last_clock is not None else LONG_AGO
+        if schedule.follows_clock:
+            now = clock or self.last_clock or self.present()
+            for variable, moment in (("now", now), ("before", before)):
+                self.connection.execute(set_clock(variable, moment))
         anew: dict[str, tuple[Fill, ...]] = {}
         for one in rebuilds.values():
             anew |= one.statements(net)
         changed: set[str] = set()
         alone: dict[str, bool] = {}
         for stage in schedule.stages:
+            if stage.synchronised is not None and round_ is not None:
+                round_.follow(stage.name, stage.synchronised, epoch)
             for statement in anew.get(stage.name, ()):
                 self._fill_for_view(stage.view, workspace, statement)
             if stage.settle is not None:
@@ -422,13 +523,16 @@ class Engine:
                     continue
                 found = self.look_up(stage.settle.plain.probes, workspace, epoch, stage.view)
                 settle = stage.settle.variant(found, alone.get(stage.name, False) and stage.name not in anew)
-                if not stage.read and not self.observers:
+                if not stage.read and not self.observers and stage.name not in self.hub.wanted:
                     assert settle.settle_and_append is not None
                     self._append(stage.name, settle.settle_and_append, epoch, stage.view)
                     continue
                 assert settle.settle is not None
                 self._fill_for_view(stage.view, workspace, settle.settle)
-            if not workspace.rows(delta_of(stage.name)):
+            if stage.name == CLOCK:
+                if clock is None or clock <= before:
+                    continue
+            elif not workspace.rows(delta_of(stage.name)):
                 continue
             changed.add(stage.name)
             coming = workspace.is_batch(delta_of(stage.name))
@@ -446,8 +550,16 @@ class Engine:
                     alone[trigger.target.name] = trigger.target.name not in alone and trigger.adds_up
             if stage.append is not None:
                 self._append(stage.name, stage.append, epoch, None)
+            if stage.keep is not None:
+                self._append(changes_of(stage.name), stage.keep, epoch, None)
             faults.reach("relation stepped")
         return changed
+
+    def _set_clock(self, moment: Moment) -> None:
+        """Note that the clock stands, or goes again, inside the caller's transaction."""
+        self.connection.execute("DELETE FROM hw.meta WHERE key = 'clock'")
+        if moment.stands is not None:
+            self.connection.execute("INSERT INTO hw.meta VALUES ('clock', ?)", [moment.stands.isoformat()])
 
     def look_up(self, probes: Sequence[Probe], workspace: Workspace, epoch: int, view: str | None) -> Found:
         """What stands for stores in a statement that could look these up; see `Access.find`."""
@@ -492,8 +604,10 @@ class Engine:
         self.telling = before
 
     def _observe(self, changed: set[str]) -> dict[str, pa.Table]:
-        """The net change of every view, as rows with `#n`."""
+        """The net change of every view that somebody waits for, as rows with `#n`."""
         out: dict[str, pa.Table] = {}
+        if not self.observers:
+            changed = changed & self.hub.wanted
         emitter = Emitter(self.catalog.grouped)
         for relation in self.catalog:
             if relation.program is not None and relation.name in changed:

@@ -16,7 +16,7 @@ from sqlglot import exp
 from headwater.emit.layout import STORE, Grouped, column, sql, store_table
 from headwater.plan.sizes import as_number
 from headwater.plan.statistics import Extent, Observed, unknown
-from headwater.store.catalog import Catalog, Kind, Relation
+from headwater.store.catalog import Catalog, Relation
 
 #: Rates are means over so many epochs.
 RECENT = 50
@@ -60,9 +60,12 @@ def observe(connection: duckdb.DuckDBPyConnection, catalog: Catalog, before: Ext
     recent = [(number, json.loads(text)) for number, text in connection.execute(_RECENT).fetchall()]
     out: dict[str, Observed] = {}
     for relation in catalog:
+        if relation.of is not None:  # it is as large as what it stands for, and changes no more often
+            out[relation.name] = out[relation.of]
+            continue
         first, total = totals.get(relation.name, (0, 0))
         rows = float(sizes.get(relation.name, 0)) or float(total)
-        kept = relation.kind is not Kind.STREAM or relation.retain is not None
+        kept = not relation.flows or relation.retain is not None
         if not rows:
             out[relation.name] = replace(unknown(), kept=kept)
             continue

@@ -7,25 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
-import duckdb
 import pyarrow as pa
 
-from headwater import types as t
 from headwater.algebra.nodes import Filter, Node
-from headwater.algebra.scalars import Scalar
+from headwater.algebra.scalars import TRUE, Scalar
 from headwater.emit import changes
-from headwater.emit.duckdb import Emitter
-from headwater.emit.layout import Fill, delta_table
-from headwater.emit.probes import Probe, probe_of_batch
-from headwater.engine.arrow_types import storage_arrow_schema
-from headwater.engine.sources import Sources
-from headwater.engine.workspace import Workspace, delta_of
+from headwater.emit.layout import sql
+from headwater.engine.ground import NOTHING_DONE, numbered, shown
+from headwater.engine.tagger import Tagger
+from headwater.engine.workspace import delta_of
 from headwater.errors import UserError
-from headwater.store.catalog import Catalog, Kind, Relation
+from headwater.store.catalog import CLOCK_FORMAT, Catalog, Kind, Relation
 
-T = TypeVar("T")
+_CLOCK_HINT = "ADVANCE CLOCK TO sets it by hand"
+#: A batch is read as it came if no more statements than this read it; else it is copied into a table first.
+_FEW_READERS = 3
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,11 @@ class InsertRows(Operation):
     """Rows to add, in the relation's exact schema."""
 
     rows: pa.Table
+
+
+@dataclass(frozen=True)
+class TimePoints(InsertRows):
+    """Rows of the clock stream, which only the engine itself adds."""
 
 
 @dataclass(frozen=True)
@@ -110,15 +113,21 @@ def check_target(catalog: Catalog, name: str, operation: str, needs_key: bool = 
     relation = catalog.find(name) if isinstance(name, str) else None
     if relation is None:
         raise UserError("HW102", f"there is no stream or table named {name!r}", hint="SHOW RELATIONS lists what exists")
+    if relation.source is not None and relation.source.format == CLOCK_FORMAT:
+        raise UserError("HW301", f"{relation.name} is the clock: its rows are the seconds that pass", hint=_CLOCK_HINT)
+    if relation.kind is Kind.SYNCHRONISED:
+        raise UserError(
+            "HW301", f"{relation.name} stands for {relation.of}: it changes when its policy ticks", hint="change that"
+        )
     if relation.kind is Kind.VIEW:
         raise UserError(
             "HW301", f"{relation.name} is a view: it changes only with its inputs", hint="change the tables below it"
         )
-    if relation.kind is Kind.STREAM and operation != "insert":
+    if relation.kind is Kind.STREAM and not relation.key and operation != "insert":
         raise UserError(
             "HW302",
             f"{relation.name} is a stream without a key: it only grows, {operation} is refused",
-            hint="use a table, if rows must be deleted or updated",
+            hint="use a table, or a stream with a KEY, if rows must be deleted or updated",
         )
     if needs_key and not relation.key:
         raise UserError(
@@ -133,102 +142,142 @@ def check_target(catalog: Catalog, name: str, operation: str, needs_key: bool = 
     return relation
 
 
-class Resolver:
+class Resolver(Tagger):
     """Applies operations to the delta tables of a connection."""
 
-    def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        catalog: Catalog,
-        workspace: Workspace,
-        statements: dict[tuple[str, ...], object],
-        readers: Mapping[str, int],
-        look_up: Callable[[Probe, int], str],
-        sources: Sources,
-    ) -> None:
-        """Make a resolver for one epoch.
-
-        Args:
-            connection: the writer's.
-            catalog: what exists in this epoch.
-            workspace: where deltas are filled.
-            statements: emitted statements by what they depend on, kept from epoch to epoch: emitting one takes
-                as long as running it on a small batch.
-            readers: how many statements will read each relation's delta.
-            look_up: finds what so many rows of a batch need of a store; returns the view of it, or nothing if it is to
-                be scanned.
-            sources: under whose names statements read batches, kept from epoch to epoch.
-        """
-        self._sources = sources
-        self._look_up = look_up
-        self._readers = readers
+    def __init__(self, *ground: Any) -> None:
+        """Make a resolver for one epoch; see `Ground`."""
+        super().__init__(*ground)
+        self.ignored = {}
         #: Batches that are the whole delta of a relation so far, and need not be copied into a table.
         self._whole: dict[str, tuple[Relation, pa.Table]] = {}
-        self._connection = connection
-        self._catalog = catalog
-        self._workspace = workspace
-        self._statements = statements
-        self._emitter = Emitter(catalog.grouped, net=True)  # no second chance here, so carefully at once
-        self._batches: dict[str, int] = {}
-        #: Rows that have come and gone so far, by relation.
-        self.counts: dict[str, int] = {}
 
     def apply(self, operation: Operation) -> None:
         """Resolve one operation."""
         if not isinstance(operation, InsertRows | DeleteRows):  # it may look at any relation
             self._copy(list(self._whole))
         match operation:
-            case InsertRows(name, rows):
-                relation = check_target(self._catalog, name, "insert")
-                if self._put_off(relation, rows):
-                    return
-                self._copy([relation.name])
+            case TimePoints(name, rows):
+                relation = self._catalog.find(name)
+                assert relation is not None
                 self._add(relation, self._register(rows, relation, relation.fields), 1)
-                self._check_keys(relation)
+            case InsertRows(name, rows):
+                for relation in self._taking(name):
+                    self._insert(relation, rows)
             case InsertChunks(name, chunks):
-                relation = check_target(self._catalog, name, "insert")
-                for rows in chunks():
-                    source = self._register(rows, relation, relation.fields)
-                    self._add(relation, source, 1)
-                    self._forget(source)
-                self._check_keys(relation)
+                self._insert_chunks(self._taking(name), chunks())
             case InsertQuery(name, node):
-                relation = check_target(self._catalog, name, "insert")
-                self._run_query(relation, changes.insert_query(relation.name, node, self._emitter))
-                self._check_nulls(relation)
-                self._check_keys(relation)
+                self._insert_query(self._taking(name), node)
             case DeleteRows(name, rows):
                 relation = check_target(self._catalog, name, "delete")
                 self._copy([relation.name])
                 source = self._register(rows, relation, relation.fields)
                 self._check_there(relation, source)
+                self._bury(relation, source)
                 self._add(relation, source, -1)
             case UpsertRows(name, rows):
                 relation = check_target(self._catalog, name, "upsert", needs_key=True)
-                ordinals = pa.array(range(rows.num_rows), pa.int64())
-                source = self._register(rows.append_column(changes.ORDINAL, ordinals), relation, relation.fields)
+                if relation.is_keyed_stream:
+                    self._tag(relation, rows)
+                    return
+                source = self._register(numbered(rows), relation, relation.fields)
                 self._retire(relation, source)
                 latest = self._emit(changes.insert_latest, relation.name, relation.fields, relation.key_fields, source)
                 self._run(relation, latest)
             case DeleteKeys(name, keys):
                 relation = check_target(self._catalog, name, "delete by key", needs_key=True)
+                if relation.is_keyed_stream:
+                    self._drop_keys(relation, keys)
+                    return
                 source = self._register(keys, relation, relation.key_fields)
                 self._check_keys_there(relation, source)
                 self._retire(relation, source)
             case DeleteWhere(name, alias, predicate):
                 relation = check_target(self._catalog, name, "delete")
                 rows_found = self._matching(relation, alias, predicate)
-                gone = changes.delete_where(relation.name, relation.fields, rows_found, self._emitter)
-                self._run_query(relation, gone)
+                if relation.sequence is not None:
+                    gone = changes.rows_of(relation.fields, rows_found, relation.buried_fields, self._emitter)
+                    self._bury_found(relation, sql(gone))
+                self._run_query(
+                    relation, changes.delete_where(relation.name, relation.fields, rows_found, self._emitter)
+                )
             case UpdateWhere(name, alias, predicate, values):
                 relation = check_target(self._catalog, name, "update")
                 rows_found = self._matching(relation, alias, predicate)
+                if relation.is_keyed_stream:
+                    self._refuse_partial(relation)
+                if relation.sequence is not None:
+                    self._move(relation, sql(changes.moved_rows(relation.fields, rows_found, values, self._emitter)))
                 moved = changes.update_where(relation.name, relation.fields, rows_found, values, self._emitter)
                 self._run_query(relation, moved)
                 self._check_nulls(relation)
                 self._check_keys(relation)
             case _:
                 raise TypeError(f"unknown operation {operation!r}")
+
+    # -- inserts -------------------------------------------------------------------------------------------------------
+
+    def _taking(self, name: str) -> list[Relation]:
+        """The relations that take rows given to one: itself, and the tagged streams over it."""
+        relation = check_target(self._catalog, name, "insert")
+        return [relation, *self._catalog.tagged_over(relation)]
+
+    def _insert(self, relation: Relation, rows: pa.Table) -> None:
+        if relation.is_keyed_stream:
+            self._tag(relation, rows)
+            return
+        rows = self._stamped(relation, rows)
+        if self._put_off(relation, rows):
+            return
+        self._copy([relation.name])
+        self._add(relation, self._register(rows, relation, relation.fields), 1)
+        self._check_keys(relation)
+
+    def _insert_chunks(self, relations: list[Relation], chunks: Iterable[pa.Table]) -> None:
+        before = 0
+        for rows in chunks:
+            for relation in relations:
+                if relation.is_keyed_stream:
+                    self._tag(relation, rows, before)
+                    continue
+                source = self._register(self._stamped(relation, rows), relation, relation.fields)
+                self._add(relation, source, 1)
+                self._forget(source)
+            before += rows.num_rows
+        for relation in relations:
+            if not relation.is_keyed_stream:
+                self._check_keys(relation)
+
+    def _insert_query(self, relations: list[Relation], node: Node) -> None:
+        relation = relations[0]
+        if len(relations) > 1 or relation.is_keyed_stream:
+            rows = self._queried(relation, sql(self._emitter.net_rows(node)))
+            for one in relations:
+                if one.is_keyed_stream and one.sequence is None:
+                    self._refuse_ties(one, rows)
+                self._insert(one, rows)
+            return
+        self._run_query(relation, changes.insert_query(relation.name, node, self._emitter))
+        self._check_nulls(relation)
+        self._check_keys(relation)
+
+    def _refuse_ties(self, relation: Relation, rows: pa.Table) -> None:
+        """The rows of a query have no order, so that none of a key is the last one."""
+        if rows.num_rows and self._last(relation, self._stamped(relation, rows))[0].num_rows < rows.num_rows:
+            raise UserError(
+                "HW305",
+                f"the query yields two rows for a key of {relation.name}, and they have no order",
+                hint=f"{NOTHING_DONE}; let the query yield one row for each key, or create the stream with SEQUENCE BY",
+            )
+
+    def _refuse_partial(self, relation: Relation) -> None:
+        kept = self._catalog.kept_rows(relation)
+        if kept != TRUE:
+            raise UserError(
+                "HW107",
+                f"stream {relation.name} keeps only rows where {kept}: UPDATE would not see the others",
+                hint="insert the new rows, or create the stream with RETAIN ALL",
+            )
 
     def finish(self) -> None:
         """All operations have come: what is a relation's whole delta is read as it came."""
@@ -257,123 +306,52 @@ class Resolver:
                 self.counts[name] -= rows.num_rows
                 self._add(relation, self._register(rows, relation, relation.fields), 1)
 
-    def __enter__(self) -> Resolver:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Let go of the batches."""
-        for source in list(self._batches):
-            self._forget(source)
-
-    def _forget(self, source: str) -> None:
-        self._sources.release(source)
-        del self._batches[source]
-
-    def _emit(self, emit: Callable[..., T], *args: object) -> T:
-        """An emitted statement, from the cache if it was emitted before."""
-        key = (emit.__name__, *(str(one) for one in args if isinstance(one, str | int)))
-        if key not in self._statements:
-            self._statements[key] = emit(*args)
-        return self._statements[key]  # type: ignore[return-value]
-
-    def _changed(self, relation: Relation) -> bool:
-        return self._workspace.filled(delta_of(relation.name))
-
     def _matching(self, relation: Relation, alias: str, predicate: Scalar) -> Filter:
         return changes.matching(relation.name, relation.fields, alias, predicate, self._changed(relation))
-
-    def _register(self, rows: pa.Table, relation: Relation, fields: t.Schema, name: str | None = None) -> str:
-        """A batch under a name that statements can read."""
-        self._check_batch(rows, relation, fields)
-        source = name or f"#batch{len(self._batches)} {[relation.name, *rows.column_names]}"
-        self._sources.put(self._connection, source, rows)
-        self._batches[source] = rows.num_rows
-        return source
-
-    @staticmethod
-    def _check_batch(rows: pa.Table, relation: Relation, fields: t.Schema) -> None:
-        wanted = [*storage_arrow_schema(fields)]
-        if [(one.name, one.type) for one in rows.schema][: len(wanted)] != [(one.name, one.type) for one in wanted]:
-            raise UserError(
-                "HW308",
-                f"{relation.name} was replaced by one with other columns while rows for it were under way",
-                hint=f"{_NOTHING_DONE}; send them again",
-            )
-        for f in fields:
-            if not f.nullable and rows.column(f.name).null_count:
-                raise UserError("HW327", f"{relation.name}.{f.name} cannot be NULL", hint=_NOTHING_DONE)
 
     def _add(self, relation: Relation, source: str, sign: int) -> None:
         self._run(relation, self._emit(changes.insert_rows, relation.name, relation.fields, source, sign))
 
     def _retire(self, relation: Relation, source: str) -> None:
         changed = self._changed(relation)
-        found = self._found(relation, relation.key_fields, source)
+        found = self._found(relation.name, relation.key_fields, source)
         args = relation.name, relation.fields, relation.key_fields, source, changed, found
         self._run(relation, self._emit(changes.retire_keys, *args))
-
-    def _found(self, relation: Relation, fields: t.Schema, source: str | None = None) -> str:
-        """Where to look for rows that agree with a batch, or else with what has changed so far, in some columns."""
-        rows = self._batches[source] if source is not None else self._workspace.rows(delta_of(relation.name))
-        key = ("probe", relation.name, source or "", *(f.name for f in fields))
-        if key not in self._statements:
-            table = changes.incoming(source) if source is not None else delta_table(relation.name)
-            self._statements[key] = probe_of_batch(relation.name, fields, table)
-        probe = self._statements[key]
-        return self._look_up(probe, rows) if isinstance(probe, Probe) else ""
-
-    def _run(self, relation: Relation, statement: Fill) -> None:
-        added = self._workspace.fill(statement)
-        self.counts[relation.name] = self.counts.get(relation.name, 0) + added
-
-    def _run_query(self, relation: Relation, statement: Fill) -> None:
-        """As `_run`, for statements that yield a row with its multiplicity, however often it is there."""
-        before = self._copies(relation) if self._changed(relation) else 0
-        self._workspace.fill(statement)
-        self.counts[relation.name] = self.counts.get(relation.name, 0) + self._copies(relation) - before
-
-    def _copies(self, relation: Relation) -> int:
-        """How many copies of rows come and go so far."""
-        found = self._first(changes.copies(relation.name))
-        return int(str(found[0])) if found else 0
-
-    def _first(self, query: str) -> tuple[object, ...] | None:
-        return self._workspace.first(query)
 
     def _check_keys(self, relation: Relation) -> None:
         if not relation.key:
             return
         if not self._changed(relation):  # nothing came at all
             return
-        there = self._found(relation, relation.key_fields)
+        there = self._found(relation.name, relation.key_fields)
         found = self._first(self._emit(changes.duplicate_keys, relation.name, relation.key_fields, there))
         if found is not None:
             raise UserError(
                 "HW305",
-                f"{relation.name} would have two rows with key {_show(relation.key, found)}",
-                hint=f"{_NOTHING_DONE}; to replace rows, use upsert of the Python API or delete them first",
+                f"{relation.name} would have two rows with key {shown(relation.key, found)}",
+                hint=f"{NOTHING_DONE}; to replace rows, use upsert of the Python API or delete them first",
             )
 
     def _check_keys_there(self, relation: Relation, source: str) -> None:
         changed = self._changed(relation)
-        there = self._found(relation, relation.key_fields, source)
+        there = self._found(relation.name, relation.key_fields, source)
         query = self._emit(changes.missing_keys, relation.name, relation.key_fields, source, changed, there)
         found = self._first(query)
         if found is not None:
-            key = _show(relation.key, found)
-            raise UserError("HW306", f"{relation.name} has no row with key {key}", hint=_NOTHING_DONE)
+            key = shown(relation.key, found)
+            raise UserError("HW306", f"{relation.name} has no row with key {key}", hint=NOTHING_DONE)
 
     def _check_there(self, relation: Relation, source: str) -> None:
         changed = self._changed(relation)
-        there = self._found(relation, relation.key_fields or relation.fields, source)
+        there = self._found(relation.name, relation.key_fields or relation.fields, source)
         args = relation.name, relation.fields, relation.key_fields, source, changed, there
         found = self._first(self._emit(changes.missing_rows, *args))
         if found is not None:
             names = tuple(f.name for f in relation.fields)
             raise UserError(
                 "HW306",
-                f"{relation.name} does not have the row {_show(names, found)}, or not that often",
-                hint=_NOTHING_DONE,
+                f"{relation.name} does not have the row {shown(names, found)}, or not that often",
+                hint=NOTHING_DONE,
             )
 
     def _check_nulls(self, relation: Relation) -> None:
@@ -383,14 +361,4 @@ class Resolver:
         flags = self._first(changes.null_in(relation.name, required)) or ()
         for text, found in zip(required, flags, strict=False):
             if found:
-                raise UserError("HW327", f"{relation.name}.{text} cannot be NULL", hint=_NOTHING_DONE)
-
-
-#: A batch is read as it came if no more statements than this read it; else it is copied into a table first.
-_FEW_READERS = 3
-_NOTHING_DONE = "the whole epoch was refused; nothing changed"
-
-
-def _show(names: tuple[str, ...], values: tuple[object, ...]) -> str:
-    text = ", ".join(f"{name} = {value!r}" for name, value in zip(names, values, strict=False))
-    return f"({text if len(text) <= 200 else text[:199] + '…'})"
+                raise UserError("HW327", f"{relation.name}.{text} cannot be NULL", hint=NOTHING_DONE)

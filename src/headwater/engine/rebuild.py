@@ -10,7 +10,7 @@ from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
 from headwater.emit.maintain import rebuild_statements
 from headwater.plan.program import Map, Program
-from headwater.store.catalog import Catalog, Kind, Relation
+from headwater.store.catalog import Catalog, Relation
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def lost_stream(program: Program, catalog: Catalog) -> str | None:
     for one in program.maps:
         for scan in one.definition.walk():
             stream = catalog.find(scan.relation) if isinstance(scan, Scan) else None
-            if stream is None or stream.kind is not Kind.STREAM or not isinstance(scan, Scan):
+            if stream is None or not stream.flows or not isinstance(scan, Scan):
                 continue
             if not catalog.keeps(stream) or scan.since < stream.begins:
                 return stream.name

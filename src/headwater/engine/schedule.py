@@ -1,9 +1,10 @@
 """The order of work of an epoch: one step per relation, inputs before what is computed from them.
 
-Base relations come first, then the maps of each view in the order of creation. In a relation's step its change is
-known whole; every program that reads the relation adds its contribution to the pending change of its maps, against
-what the stores hold at that moment (earlier relations already new, later ones still old); then the change is appended
-to the relation's own store. `headwater.delta.derive` says why that adds up.
+The clock comes first, if a view follows it (`headwater.delta.clock`), then base relations, then the maps of each view
+in the order of creation. In a relation's step its change is known whole; every program that reads the relation adds its
+contribution to the pending change of its maps, against what the stores hold at that moment (earlier relations already
+new, later ones still old); then the change is appended to the relation's own store. `headwater.delta.derive` says why
+that adds up.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from headwater.algebra.clock import CLOCK
+from headwater.algebra.during import follows_clock
 from headwater.algebra.nodes import Scan, Sum
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
@@ -24,8 +27,11 @@ from headwater.emit.maintain import (
     stepwise_statement,
 )
 from headwater.emit.probes import Found, Probe, probes_of_step
+from headwater.emit.synchronise import SyncSQL, synchronise
+from headwater.engine.changelogs import keep_statement
 from headwater.plan.program import Add, Map, Program, Touch
-from headwater.store.catalog import Catalog, Kind, Relation
+from headwater.store.catalog import Catalog, Relation
+from headwater.store.policies import Policy
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,25 @@ class Settle:
 
 
 @dataclass(frozen=True)
+class Synchronised:
+    """How a synchronised relation follows the relation that it stands for.
+
+    Attributes:
+        source: that relation.
+        policy: when it follows.
+        emit: what it runs, written when it is first needed.
+    """
+
+    source: str
+    policy: Policy
+    emit: Callable[[], SyncSQL]
+
+    @cached_property
+    def sql(self) -> SyncSQL:
+        return self.emit()
+
+
+@dataclass(frozen=True)
 class Stage:
     """One relation's part in an epoch.
 
@@ -115,6 +140,8 @@ class Stage:
         triggers: what follows from its change.
         append: adds the change to its store; None where nothing is stored.
         read: whether anything reads its change; else it is settled and appended in one.
+        synchronised: how it follows another relation, if that is what it does.
+        keep: adds the change to those that are kept of a view, for one that keeps them.
     """
 
     name: str
@@ -125,6 +152,8 @@ class Stage:
     triggers: tuple[Trigger, ...]
     append: str | None
     read: bool = True
+    synchronised: Synchronised | None = None
+    keep: str | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +161,8 @@ class Schedule:
     """All stages of a warehouse, in order."""
 
     stages: tuple[Stage, ...]
+    #: Whether a view follows the clock. The clock's own stage is then the first.
+    follows_clock: bool = False
 
     @cached_property
     def readers(self) -> Mapping[str, int]:
@@ -140,7 +171,7 @@ class Schedule:
 
     def without_triggers(self) -> Schedule:
         """The same, but nothing follows from a change: for maps that are filled and not changed."""
-        return Schedule(tuple(replace(one, triggers=()) for one in self.stages))
+        return replace(self, stages=tuple(replace(one, triggers=(), keep=None) for one in self.stages))
 
 
 @dataclass(frozen=True)
@@ -150,6 +181,7 @@ class EmittedView:
     program: Program
     triggers: tuple[tuple[str, Trigger], ...]
     maps: Mapping[str, Settle]
+    keep: str | None
 
 
 #: What has been emitted so far, by view. A program never changes, so neither does its SQL.
@@ -176,26 +208,38 @@ def make_schedule(catalog: Catalog, emitted: Emitted | None = None, net: bool = 
                 triggers.setdefault(on, []).append(trigger)
     for found in triggers.values():
         found.sort(key=lambda trigger: trigger.rank)
-    read = {name for view in views for one in view.program.maps for name in one.definition.relations}
-    stages = [_base_stage(one, catalog, triggers) for one in catalog if one.program is None]
-    for view in views:
+    read = {name for view in views for one in view.program.maps for name in one.definition.relations} | triggers.keys()
+    read |= {name for one in catalog if one.policy is not None for name in one.reads}
+    by_name = {view.program.view: view for view in views}
+    clocked = [view.program for view in views if view.program.follows_clock]
+    stages = [Stage(CLOCK, None, None, False, frozenset(), tuple(triggers.get(CLOCK, ())), None)] if clocked else []
+    stages += [_base_stage(one, catalog, triggers) for one in catalog if one.program is None and one.policy is None]
+    stages += [_burial_stage(one) for one in catalog if one.sequence is not None]
+    for relation in catalog:
+        if relation.policy is not None:
+            stages.append(_synchronised_stage(relation, catalog, triggers))
+        if relation.name not in by_name:
+            continue
+        view = by_name[relation.name]
         for one in view.program.maps:
             if listed[one.name] != view.program.view:
                 continue
             settle = view.maps[one.name]
+            keep = view.keep if one.name == view.program.view else None
             stages.append(
                 Stage(
                     one.name,
                     view.program.view,
                     settle if settle.plain.settle is not None else None,
                     view.program.recomputes(one.name),
-                    one.definition.relations,
+                    one.definition.relations | ({CLOCK} if follows_clock(one.definition) else set()),
                     tuple(triggers.get(one.name, ())),
                     settle.plain.append,
-                    one.name in read,
+                    one.name in read or keep is not None,
+                    keep=keep,
                 )
             )
-    return Schedule(tuple(stages))
+    return Schedule(tuple(stages), bool(clocked))
 
 
 def _emit(view: Relation, catalog: Catalog, emitted: Emitted, net: bool) -> EmittedView:
@@ -210,7 +254,8 @@ def _emit(view: Relation, catalog: Catalog, emitted: Emitted, net: bool) -> Emit
         one.name: Settle(map_statements(program, one, emitter), partial(map_statements, program, one, emitter))
         for one in program.maps
     }
-    emitted[view.name] = EmittedView(program, triggers, maps)
+    keep = keep_statement(view, emitter) if view.changes is not None else None
+    emitted[view.name] = EmittedView(program, triggers, maps, keep)
     return emitted[view.name]
 
 
@@ -219,8 +264,25 @@ def _base_stage(relation: Relation, catalog: Catalog, triggers: dict[str, list[T
     return Stage(relation.name, None, None, False, frozenset(), tuple(triggers.get(relation.name, ())), append)
 
 
+def _synchronised_stage(relation: Relation, catalog: Catalog, triggers: dict[str, list[Trigger]]) -> Stage:
+    assert relation.of is not None and relation.policy is not None
+    emitter = Emitter(catalog.grouped)
+    emit = partial(synchronise, relation.name, relation.of, relation.fields, relation.flows, emitter)
+    follows = Synchronised(relation.of, relation.policy, emit)
+    return replace(_base_stage(relation, catalog, triggers), synchronised=follows)
+
+
+def _burial_stage(stream: Relation) -> Stage:
+    """The sequences that keys of a stream went with: they are only stored."""
+    append = append_statement(stream.buried, row_columns(stream.buried_fields))
+    return Stage(stream.buried, None, None, False, frozenset(), (), append)
+
+
 def _append(relation: Relation, catalog: Catalog) -> str:
-    if relation.kind is not Kind.STREAM:
+    if not relation.flows:
+        return append_statement(relation.name, row_columns(relation.fields))
+    if relation.retain is not None:
         return append_statement(relation.name, row_columns(relation.fields))
     wanted = catalog.wanted(relation)
-    return append_statement(relation.name, row_columns(relation.fields), wanted.columns, wanted.rows)
+    stored = wanted.columns | {relation.stamp} if relation.stamp is not None else wanted.columns
+    return append_statement(relation.name, row_columns(relation.fields), stored, wanted.rows)

@@ -6,6 +6,7 @@ import contextlib
 import functools
 
 import duckdb
+import numpy as np
 
 from headwater.emit.layout import Fill, delta_table, pending_table, sql
 from headwater.engine.parsed import Parsed
@@ -81,6 +82,11 @@ class Workspace:
     def first(self, query: str) -> tuple[object, ...] | None:
         """The first row of a query."""
         found: tuple[object, ...] | None = self._parsed.execute(self._connection, query).fetchone()
+        return found
+
+    def columns(self, query: str) -> dict[str, np.ndarray]:
+        """The columns of a query's result."""
+        found: dict[str, np.ndarray] = self._parsed.execute(self._connection, query).fetchnumpy()
         return found
 
     def rows(self, table: str) -> int:

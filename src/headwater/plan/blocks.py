@@ -1,4 +1,4 @@
-"""Cutting a view into blocks: at every `Present`, `Over` and `Keep`.
+"""Cutting a view into blocks: at every `Present`, `Over`, `Keep` and `During`.
 
 Below them everything is linear and follows from deltas; they themselves store what they show. What stands above reads
 that as one more relation, named `view$1`, `view$2`, ... from the bottom up, under an alias with `#` in front, which no
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from headwater.algebra.functions import may_raise
 from headwater.algebra.nodes import (
+    During,
     Filter,
     Keep,
     Node,
@@ -25,7 +27,8 @@ from headwater.algebra.nodes import (
     transform,
 )
 from headwater.algebra.renaming import canonical
-from headwater.algebra.scalars import TRUE, call, substitute
+from headwater.algebra.scalars import TRUE, Column, call, substitute
+from headwater.delta.clock import coming_from, to_come
 from headwater.plan.first_rows import by_bucket
 from headwater.plan.program import Map
 
@@ -48,16 +51,30 @@ def _fuse(node: Node) -> Node:
         case Project(input=Present() | Over() as inner, columns=columns):
             outputs = dict(inner.outputs)
             return replace(inner, outputs=tuple((n, substitute(s, outputs)) for n, s in columns))
-        case Keep(input=Present() | Over() | Keep() as inner):
+        case Keep(input=Present() | Over() | Keep() | During() as inner):
             return inner
+        case Filter(input=During() as inner, predicate=predicate) if not may_raise(predicate):
+            return replace(inner, input=Filter(inner.input, predicate))
+        case Project(input=During() as inner, columns=columns):
+            return _window_of_outputs(inner, node)
     return node
+
+
+def _window_of_outputs(window: During, project: Project) -> Node:
+    """`project[c](during[w](R)) = during[w'](project[c](R))`, if the columns that decide on the window are shown."""
+    shown = {one.name: Column(name, one.type) for name, one in reversed(project.columns) if isinstance(one, Column)}
+    if not (window.starts.columns | window.ends.columns) <= shown.keys():
+        return project
+    rows = replace(project, input=window.input)
+    return During(rows, substitute(window.starts, shown), substitute(window.ends, shown))
 
 
 def cut(view: str, node: Node) -> tuple[Map, ...]:
     """The maps of a view, inputs first; the last is the view."""
     cutter = _Cutter(view)
     root = cutter.with_blocks_replaced(transform(fuse_present(node), by_bucket))
-    return (*cutter.maps, Map(view, root.input if isinstance(root, Keep) else root))
+    coming = cutter.coming(root)
+    return (*cutter.maps, Map(view, root.input if isinstance(root, Keep) else root, coming=coming))
 
 
 class _Cutter:
@@ -73,7 +90,7 @@ class _Cutter:
         return self._by_key(rebuild(node, tuple(self._replace(child) for child in node.children)))
 
     def _replace(self, node: Node) -> Node:
-        if not isinstance(node, Present | Over | Keep):
+        if not isinstance(node, Present | Over | Keep | During):
             return self.with_blocks_replaced(node)
         if node not in self._seen:
             self._seen[node] = self._stored_once(self.with_blocks_replaced(node))
@@ -87,9 +104,18 @@ class _Cutter:
 
     def _store(self, block: Node) -> Map:
         definition = block.input if isinstance(block, Keep) else block
-        one = Map(f"{self._view}${len(self.maps) + 1}", definition)
+        coming = self.coming(block)
+        one = Map(f"{self._view}${len(self.maps) + 1}", definition, coming=coming)
         self.maps.append(one)
         return one
+
+    def coming(self, block: Node) -> Scan | None:
+        """What reads the map of the rows of a window that are still to come, if it needs one."""
+        window = to_come(block) if isinstance(block, During) else None
+        if window is None:
+            return None
+        kept = self._stored_once(window)
+        return coming_from(kept.name, kept.fields)
 
     def _read(self, one: Map, names: tuple[str, ...]) -> Node:
         """A map's rows; each time under another alias, its columns under these names."""

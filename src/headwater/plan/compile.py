@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from headwater.algebra.nodes import Join, Keep, Node, Over, Present
+from headwater.algebra.nodes import During, Join, Keep, Node, Over, Present
 from headwater.errors import NotSupported
 from headwater.plan.blocks import cut
 from headwater.plan.choose import MARGIN, cheapest, cheapest_of
@@ -151,7 +151,9 @@ def _joined(node: Node) -> int:
 
     def count(one: Node) -> int:
         if id(one) not in known:
-            counts = [1 if isinstance(child, Keep | Present | Over) else count(child) for child in one.children]
+            counts = [
+                1 if isinstance(child, Keep | During | Present | Over) else count(child) for child in one.children
+            ]
             known[id(one)] = sum(counts) if isinstance(one, Join) else max(counts, default=1)
         return known[id(one)]
 

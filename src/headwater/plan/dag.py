@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from headwater.algebra.clock import CLOCK
+from headwater.algebra.nodes import During
 from headwater.plan.labels import column_label, key_label
 from headwater.plan.program import Map, Program
 from headwater.plan.reads import Flow, Read, reads_of
@@ -106,7 +108,10 @@ class Edge:
 
 @dataclass(frozen=True)
 class Dag:
-    """Inputs, then their DELTAs, then maps in the order in which changes flow; the last is the view."""
+    """Inputs, then their DELTAs, then the clock if a map follows it, then maps in the order in which changes flow.
+
+    The last is the view.
+    """
 
     vertices: tuple[Vertex, ...]
     edges: tuple[Edge, ...]
@@ -135,6 +140,8 @@ def dag_of(program: Program, inputs: Sequence[InputNote], sizes: Sizes) -> Dag:
     deltas = _delta_names(program, inputs, reads)
     vertices = [_input(one, sizes) for one in inputs]
     vertices += [_delta(deltas[one.name], one) for one in inputs if one.name in deltas]
+    if any(read.source == CLOCK for read in reads):
+        vertices.append(Vertex(CLOCK, (Role.CLOCK,), (), "advances with every epoch"))
     roles = roles_of(program)
     vertices += [
         Vertex(one.name, roles[one.name], keys_of(one, program, reads), kept_how(one, program), sizes.get(one.name))
@@ -168,17 +175,27 @@ def _input(note: InputNote, sizes: Sizes) -> Vertex:
 
 
 def _delta(name: str, note: InputNote) -> Vertex:
-    if note.key:
+    if note.key and note.kind != "synchronised relation":
         kept = "old rows found by key"
     else:
-        kept = {"stream": "rows only come", "view": "as the view issues it"}.get(note.kind, "old rows found by value")
+        kept = _CHANGES.get(note.kind, "old rows found by value")
     return Vertex(name, (Role.DELTA,), note.key, kept)
+
+
+#: How the changes of an input without a key come about, by what it is.
+_CHANGES = {
+    "stream": "rows only come",
+    "view": "as the view issues it",
+    "synchronised relation": "the net change, when its policy ticks",
+}
 
 
 def kept_how(one: Map, program: Program) -> str:
     """How a map is kept: what happens to it when something below changes."""
     if program.recomputes(one.name):
         return "recomputed"
+    if isinstance(one.definition, During):
+        return "by changes and by the clock"
     if one.sums is not None:
         return "partial sums"
     if one.keys is not None:

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
+from headwater.algebra.clock import CLOCK
+from headwater.algebra.nodes import During
 from headwater.plan.dag import Dag, InputNote, Sizes, dag_of, kept_how
 from headwater.plan.program import Add, Map, Program, Rival, Touch
 from headwater.plan.render_mermaid import render_mermaid
 from headwater.plan.render_tree import render_tree
-from headwater.plan.roles import roles_text
+from headwater.plan.roles import roles_text, window_of
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Explanation:
             lines += [f"  {self._heading(one)}", f"  {_signature(one)}", *_indent(str(one.definition), 4)]
         lines += ["", "blocks", *(f"  {line}" for one in program.maps for line in _block_lines(one, program))]
         for relation in self._changing():
-            lines += ["", f"on change of {relation}"]
+            lines += ["", "as the clock advances" if relation == CLOCK else f"on change of {relation}"]
             for statement, text in self._steps(relation):
                 what = f"Δ{statement.target} +="
                 if isinstance(statement, Touch):
@@ -183,6 +185,8 @@ def _block_facts(one: Map, program: Program) -> dict[str, object]:
 def _block_lines(one: Map, program: Program) -> list[str]:
     """The same for people."""
     relations = ", ".join(sorted(one.definition.relations)) or "nothing"
+    if isinstance(one.definition, During) and not program.recomputes(one.name):
+        return _window_lines(one, program, relations)
     match kept_how(one, program):
         case "recomputed":
             return [f"{one.name}: evaluated whole from {relations}, whenever one of them changes"]
@@ -204,6 +208,20 @@ def _block_lines(one: Map, program: Program) -> list[str]:
                 f"{one.name}: from the changes of {relations} and what is stored, because rows of {relations} never go"
             ]
     return [f"{one.name}: from the changes of {relations}"]
+
+
+def _window_lines(one: Map, program: Program, relations: str) -> list[str]:
+    held = f"{one.name}: rows come and go with the changes of {relations},"
+    window = window_of(one, program)
+    if window is not None:
+        return [held, f"  and leave for {window} as the clock advances to their time"]
+    come = f"  come from {one.coming.relation} when the clock says that it is their time," if one.coming else ""
+    ends = (
+        "  and leave as the clock advances"
+        if any(s.on == CLOCK and s.target == one.name for s in program.steps)
+        else ""
+    )
+    return [line for line in (held, come, ends) if line]
 
 
 def _signature(one: Map) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from headwater import types as t
+from headwater.algebra.during import follows_clock
 from headwater.algebra.nodes import (
     Keep,
     Named,
@@ -25,6 +26,7 @@ from headwater.algebra.nodes import (
     scalars,
 )
 from headwater.algebra.read import read_node
+from headwater.delta.clock import coming_from
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,14 @@ class Map:
         definition: what it holds, over inputs of the view and earlier maps.
         stepwise: it takes the change of each relation in that relation's step. Others take what has come together when
             all relations below them have changed.
+        coming: what reads the change of the map with the rows of a window that are still to come, if there can be any;
+            see `headwater.delta.clock`.
     """
 
     name: str
     definition: Node
     stepwise: bool = False
+    coming: Scan | None = None
 
     @property
     def present(self) -> Present | None:
@@ -170,6 +175,11 @@ class Program:
         """The statements that follow from a relation's change."""
         return tuple(one for one in self.statements if isinstance(one, Add | Touch))
 
+    @property
+    def follows_clock(self) -> bool:
+        """Whether it changes as the clock advances."""
+        return any(follows_clock(one.definition) for one in self.maps)
+
     def recomputes(self, target: str) -> bool:
         return any(isinstance(s, Recompute) and s.target == target for s in self.statements)
 
@@ -219,7 +229,13 @@ class Program:
             "rivals": [asdict(one) for one in self.rivals],
             "query": str(self.query),
             "maps": [
-                {"name": one.name, "definition": str(one.definition), "stepwise": one.stepwise} for one in self.maps
+                {
+                    "name": one.name,
+                    "definition": str(one.definition),
+                    "stepwise": one.stepwise,
+                    **({"coming": one.coming.relation} if one.coming else {}),
+                }
+                for one in self.maps
             ],
             "statements": [
                 {"recompute": s.target}
@@ -235,7 +251,9 @@ def program_from_dict(data: Mapping[str, object], schemas: Mapping[str, t.Schema
     known = dict(schemas)
     maps: list[Map] = []
     for entry in _entries(data["maps"]):
-        one = Map(str(entry["name"]), read_node(str(entry["definition"]), known), bool(entry["stepwise"]))
+        definition = read_node(str(entry["definition"]), known)
+        later = coming_from(str(entry["coming"]), known[str(entry["coming"])]) if "coming" in entry else None
+        one = Map(str(entry["name"]), definition, bool(entry["stepwise"]), later)
         known[one.name] = one.fields
         maps.append(one)
     statements: list[Statement] = []

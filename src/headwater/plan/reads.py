@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from headwater.algebra.clock import CLOCK
 from headwater.algebra.nodes import Explode, Filter, Join, Node, Project, Scan, Union, Values, Version
 from headwater.algebra.scalars import Call, Scalar, conjuncts
 from headwater.plan.program import Add, Map, Program, Recompute, Touch
@@ -58,6 +59,8 @@ def _reads(statement: Add | Touch | Recompute, program: Program) -> Iterator[Rea
             yield Read(relation, target.name, Flow.WHOLE)
         return
     yield Read(statement.on, target.name, Flow.CHANGES)
+    if statement.on == CLOCK:  # it looks at nothing but its own rows
+        return
     for scan, key in _found(statement.term):
         yield Read(scan.relation, target.name, _flow(key), key, joins=bool(key))
     if isinstance(statement, Touch):

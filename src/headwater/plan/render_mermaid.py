@@ -12,11 +12,15 @@ from headwater.plan.roles import Role
 _SHAPES = {
     Role.TABLE: ("[(", ")]"),
     Role.STREAM: ("[/", "/]"),
+    Role.SYNCHRONISED: ("[\\", "\\]"),
     Role.VIEW: ("[[", "]]"),
     Role.DELTA: (">", "]"),
     Role.PRE_AGGREGATION: ("(", ")"),
     Role.REVERSE_JOIN: ("{{", "}}"),
     Role.INDEX: ("[", "]"),
+    Role.WINDOW: ("[", "]"),
+    Role.COMING: ("[", "]"),
+    Role.CLOCK: ("((", "))"),
     Role.FINAL: ("([", "])"),
 }
 _ARROWS = {Flow.CHANGES: "-->", Flow.BY_KEY: "-.->", Flow.WHOLE: "==>"}

@@ -14,6 +14,12 @@ REVERSE-JOIN:
     of by an equality, in a statement of another map.
 INDEX:
     a map of one relation's rows as they are, which no join finds by an equality. What is evaluated by key finds them.
+window:
+    the rows of a condition on the clock (`During`) whose time it is; some leave whenever the clock advances.
+rows to come:
+    those whose time is still to come, beside a window.
+clock:
+    what windows follow besides changes.
 final view:
     the view itself, whatever else it looks like.
 
@@ -25,7 +31,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from headwater.algebra.nodes import Join, Node, Over, Present, Sum, Union
+from headwater.algebra.nodes import During, Join, Node, Over, Present, Sum, Union
 from headwater.plan.program import Map, Program
 from headwater.plan.reads import Read, reads_of
 
@@ -35,11 +41,15 @@ class Role(Enum):
 
     TABLE = "base table"
     STREAM = "base stream"
+    SYNCHRONISED = "synchronised relation"
     VIEW = "view"
     DELTA = "DELTA"
     PRE_AGGREGATION = "PRE-AGGREGATION"
     REVERSE_JOIN = "REVERSE-JOIN"
     INDEX = "INDEX"
+    WINDOW = "window"
+    COMING = "rows to come"
+    CLOCK = "clock"
     FINAL = "final view"
 
 
@@ -52,7 +62,8 @@ def roles_text(roles: Roles) -> str:
 
 def input_role(kind: str) -> Role:
     """The role of a relation outside the program, by its kind in the catalogue."""
-    return {"table": Role.TABLE, "stream": Role.STREAM}.get(kind, Role.VIEW)
+    known = {"table": Role.TABLE, "stream": Role.STREAM, "synchronised relation": Role.SYNCHRONISED}
+    return known.get(kind, Role.VIEW)
 
 
 def roles_of(program: Program) -> dict[str, Roles]:
@@ -64,6 +75,8 @@ def roles_of(program: Program) -> dict[str, Roles]:
 def _roles(one: Map, program: Program, reads: tuple[Read, ...]) -> Roles:
     if one.name == program.view:
         return (Role.FINAL,)
+    if isinstance(one.definition, During):
+        return (Role.COMING if window_of(one, program) is not None else Role.WINDOW,)
     several = is_over_several(one.definition)
     roles: list[Role] = []
     if isinstance(one.definition, Present | Sum | Over) and not several:
@@ -82,3 +95,8 @@ def is_over_several(definition: Node) -> bool:
             case Union() if len(node.relations) > 1:
                 return True
     return False
+
+
+def window_of(one: Map, program: Program) -> str | None:
+    """The window whose rows to come a map holds."""
+    return next((each.name for each in program.maps if each.coming and each.coming.relation == one.name), None)

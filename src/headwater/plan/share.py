@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from headwater.algebra.nodes import Node, Scan
 from headwater.algebra.renaming import canonical, reread
+from headwater.delta.clock import coming_from
 from headwater.plan.program import Map, Program, Recompute, Statement
 from headwater.plan.strategies.first_order import statements_of
 from headwater.sql.names import fold
@@ -54,7 +55,7 @@ class _Sharing:
         own: dict[_Key, Map] = {}
         kept: list[str] = []
         for one in program.maps:
-            after = replace(one, definition=self._reread(one.definition))
+            after = replace(one, definition=self._reread(one.definition), coming=self._coming(one))
             key = _key(after)
             if one.name == program.view:
                 kept.append(one.name)
@@ -109,6 +110,10 @@ class _Sharing:
             name = f"{self._program.view}${self._number}"
             if fold(name) not in self._taken:
                 return name
+
+    def _coming(self, one: Map) -> Scan | None:
+        target = self._renamed.get(one.coming.relation) if one.coming is not None else None
+        return one.coming if target is None else coming_from(target.name, target.fields)
 
     def _reread(self, node: Node) -> Node:
         def scan(one: Scan) -> Scan:

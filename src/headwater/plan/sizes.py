@@ -14,6 +14,7 @@ from decimal import Decimal
 
 from headwater.algebra.joins import TURNED, FlatJoin, equates, flatten
 from headwater.algebra.nodes import (
+    During,
     Explode,
     Filter,
     Join,
@@ -87,6 +88,8 @@ class Sizes:
                 return Size(float(len(rows)), {})
             case Filter(input=source, predicate=predicate):
                 return self._filtered(self.of(source), conjuncts(predicate))
+            case During(input=source, starts=starts, ends=ends):
+                return self._filtered(self.of(source), [*conjuncts(starts), *conjuncts(ends)])
             case Join():
                 flat = flatten(node)
                 joined = self.joins(flat)[-1]

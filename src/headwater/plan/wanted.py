@@ -33,11 +33,15 @@ def everything(fields: t.Schema) -> Wanted:
     return Wanted(frozenset(f.name for f in fields), TRUE)
 
 
-def wanted_of(relation: str, programs: Iterable[Program]) -> Wanted:
-    """The part of a relation that some programs use."""
+#: A program that reads a relation, and the name under which it does.
+Reading = tuple[str, Program]
+
+
+def wanted_by(readings: Iterable[Reading]) -> Wanted:
+    """The part of a relation that some programs use, which may know it by several names."""
     columns: set[str] = set()
     conditions: list[Scalar] = []
-    for program in programs:
+    for relation, program in readings:
         columns |= program.columns_of(relation)
         conditions += [condition for one in program.maps for condition in _conditions(one.definition, relation)]
     if TRUE in conditions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection
 
 import duckdb
@@ -10,7 +11,7 @@ from sqlglot import exp
 
 from headwater.algebra.nodes import Present
 from headwater.emit.duckdb import Emitter
-from headwater.emit.layout import MULTIPLICITY, SHOWN, bigint, column, name, number, sql, store_table, total
+from headwater.emit.layout import EPOCH, MULTIPLICITY, SHOWN, bigint, column, name, number, sql, store_table, total
 from headwater.engine.arrow_types import from_storage
 from headwater.engine.failures import Disturbed, is_planning_error, is_value_error, translate
 from headwater.sql.lower import Answer
@@ -99,24 +100,41 @@ def count_rows(warehouse: Warehouse, relation: Relation, grouped: Collection[str
 
 
 def epochs(warehouse: Warehouse) -> pa.Table:
-    """All epochs: number, clock and how many changes."""
+    """All epochs: number, clock, how many changes, and the refresh policies that ticked."""
     reader = warehouse.reader()
     try:
-        return reader.sql("SELECT number, clock, changes FROM hw.epochs ORDER BY number").to_arrow_table()
+        query = """SELECT number, clock, changes, array_to_string(ticked::VARCHAR[], ', ') AS ticked
+                   FROM hw.epochs ORDER BY number"""
+        return reader.sql(query).to_arrow_table()
     except duckdb.Error as error:
         raise translate(error) from error
     finally:
         reader.close()
 
 
-def count_rejects(warehouse: Warehouse, stream: Relation) -> int:
-    """How many records of a stream's source could not be read, since the stream was made."""
-    query = "SELECT coalesce(sum(records), 0)::BIGINT FROM hw.rejects WHERE stream = ? AND epoch > ?"
+def oldest_waiting(warehouse: Warehouse, store: str) -> tuple[int, int | None, dt.datetime | None]:
+    """How many rows wait in a store, the epoch that the first of them came in, and its clock."""
+    query = exp.Select(expressions=[exp.Count(this=exp.Star()), exp.Min(this=column(EPOCH))])
     reader = warehouse.reader()
     try:
-        found = reader.execute(query, [stream.name, stream.created]).fetchone()
+        found = reader.execute(sql(query.from_(store_table(store), copy=False))).fetchone()
+        rows, epoch = found or (0, None)
+        clock = reader.execute("SELECT clock FROM hw.epochs WHERE number = ?", [epoch]).fetchone() if epoch else None
     except duckdb.Error as error:
         raise translate(error) from error
     finally:
         reader.close()
-    return int(found[0]) if found else 0
+    return rows, epoch, clock[0] if clock else None
+
+
+def count_rejects(warehouse: Warehouse, stream: Relation) -> dict[str, int]:
+    """How many rows of a stream came and changed nothing, since the stream was made, by reason."""
+    query = """SELECT reason, sum(records)::BIGINT FROM hw.rejects
+               WHERE stream = ? AND epoch > ? GROUP BY reason"""
+    reader = warehouse.reader()
+    try:
+        return dict(reader.execute(query, [stream.name, stream.created]).fetchall())
+    except duckdb.Error as error:
+        raise translate(error) from error
+    finally:
+        reader.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import os
 import socket
 import threading
@@ -19,7 +20,9 @@ from headwater.engine.ingest import rows_to_arrow
 from headwater.errors import UserError
 from headwater.results import Result
 from headwater.serve import wire
+from headwater.serve.changes import Changes
 from headwater.serve.socket import find_socket
+from headwater.serve.subscribe import BUFFER_ROWS
 from headwater.serve.wire import Message
 from headwater.store.warehouse import LOCK
 from headwater.version import VERSION
@@ -52,12 +55,13 @@ class RemoteEpochBuilder:
         self._database = database
         self.operations: list[dict[str, str]] = []
         self.tables: list[pa.Table] = []
+        self.moment: dt.datetime | None = None
         self.committed: Epoch | None = None
 
     def insert(self, relation: str, rows: object) -> None:
-        """Add rows."""
+        """Add rows; those of a keyed stream replace the last ones of their keys."""
         target = self._database.target(relation, "insert")
-        self._add("insert", target, rows, target.fields)
+        self._add("insert", target, rows, target.arriving)
 
     def delete(self, relation: str, rows: object) -> None:
         """Take rows away; each must be there as often as it is named."""
@@ -65,9 +69,9 @@ class RemoteEpochBuilder:
         self._add("delete", target, rows, target.fields)
 
     def upsert(self, relation: str, rows: object) -> None:
-        """Add rows of a keyed table, in place of those with the same key."""
+        """Add rows of a keyed table or stream, in place of those with the same key."""
         target = self._database.target(relation, "upsert", needs_key=True)
-        self._add("upsert", target, rows, target.fields)
+        self._add("upsert", target, rows, target.arriving)
 
     def delete_keys(self, relation: str, keys: object) -> None:
         """Take away the rows with these keys: dicts or tuples of the key columns, or bare values of a single one."""
@@ -75,6 +79,10 @@ class RemoteEpochBuilder:
         if isinstance(keys, list | tuple) and len(target.key) == 1:
             keys = [key if isinstance(key, dict | tuple | list) else (key,) for key in keys]
         self._add("delete_keys", target, keys, target.key)
+
+    def advance_clock(self, moment: dt.datetime) -> None:
+        """Set the clock by hand, for this epoch and all until it is set again."""
+        self.moment = moment
 
     def _add(self, operation: str, target: wire.Target, rows: object, fields: t.Schema) -> None:
         self.tables.append(rows_to_arrow(rows, fields, relation=target.name))
@@ -128,6 +136,26 @@ class RemoteDatabase:
         builder.insert(relation, rows)
         return self._submit(builder)
 
+    def upsert(self, relation: str, rows: object) -> Epoch:
+        """Add rows of a keyed table or stream, in place of those with the same key, as one epoch."""
+        builder = RemoteEpochBuilder(self)
+        builder.upsert(relation, rows)
+        return self._submit(builder)
+
+    def delete_keys(self, relation: str, keys: object) -> Epoch:
+        """Take away the rows of a keyed table or stream with these keys, as one epoch."""
+        builder = RemoteEpochBuilder(self)
+        builder.delete_keys(relation, keys)
+        return self._submit(builder)
+
+    def advance_clock(self, moment: dt.datetime | None) -> Epoch:
+        """Set the clock by hand, as an epoch; None lets it go again."""
+        if moment is not None and not isinstance(moment, dt.datetime):
+            shown = type(moment).__name__
+            raise UserError("HW334", f"a moment is a datetime, not {shown}", hint="in UTC, or with a zone")
+        told = moment.isoformat() if moment is not None else None
+        return wire.load_epoch(self._call({"op": "clock", "moment": told}).header["ok"])
+
     def target(self, relation: str, operation: str, needs_key: bool = False) -> wire.Target:
         """What rows for an operation on a relation must look like, or why the relation does not take it."""
         request = {"op": "target", "relation": relation, "operation": operation, "needs_key": needs_key}
@@ -136,6 +164,24 @@ class RemoteDatabase:
     def explain(self, view_or_query: str, format: str | None = None) -> RemoteExplanation:
         request = {"op": "explain", "sql": view_or_query, "format": format}
         return RemoteExplanation(**self._call(request).header["ok"])
+
+    def subscribe(
+        self,
+        view: str,
+        from_epoch: int | None = None,
+        *,
+        timeout: float | None = None,
+        buffer_rows: int = BUFFER_ROWS,
+    ) -> RemoteSubscription:
+        """Follow the changes of a view, on a connection of its own; see `Database.subscribe`."""
+        channel = _Channel(self.folder)
+        try:
+            request = {"op": "subscribe", "view": view, "from_epoch": from_epoch, "buffer_rows": buffer_rows}
+            answer = channel.asked(request)
+        except BaseException:
+            channel.close()
+            raise
+        return RemoteSubscription(channel, answer, timeout)
 
     def status(self) -> dict[str, Any]:
         status: dict[str, Any] = self._call({"op": "status"}).header["ok"]
@@ -156,7 +202,8 @@ class RemoteDatabase:
         self.close()
 
     def _submit(self, builder: RemoteEpochBuilder) -> Epoch:
-        header = {"op": "epoch", "operations": builder.operations}
+        moment = builder.moment.isoformat() if builder.moment is not None else None
+        header = {"op": "epoch", "operations": builder.operations, "moment": moment}
         return wire.load_epoch(self._call(header, *builder.tables).header["ok"])
 
     def _call(self, header: dict[str, Any], *tables: pa.Table) -> Message:
@@ -258,6 +305,61 @@ class RemoteDatabase:
             message = f"the warehouse {self.folder} cannot be reached through another process: {reason}"
             hint = "try again: the warehouse opens when no other process has it open"
         return UserError(wire.UNREACHABLE, message, hint=hint)
+
+
+class _Channel(RemoteDatabase):
+    """A connection for one subscription: what was begun on it is not found on another one, so it is not made again."""
+
+    def asked(self, header: dict[str, Any]) -> Message:
+        """The answer to a request."""
+        return self._call(header)
+
+    @property
+    def who(self) -> str:
+        return self._who()
+
+    def _connect(self) -> socket.socket:
+        if self._met:
+            raise UserError(wire.CONNECTION_LOST, "the connection has ended", hint="connect again")
+        return super()._connect()
+
+
+class RemoteSubscription(Changes):
+    """The changes of a view, followed through the process that has the warehouse open; see `Changes`.
+
+    The subscription lives there, on a connection of its own, and ends with it. What was not received was not delivered:
+    `epoch` says from where to go on.
+    """
+
+    def __init__(self, channel: _Channel, answer: Message, timeout: float | None) -> None:
+        about = answer.header["ok"]
+        super().__init__(about["view"], answer.tables[0].schema, about["epoch"], timeout)
+        self._channel = channel
+        self._given_up = False
+
+    def _take(self, seconds: float | None) -> pa.Table | None:
+        if self._given_up:
+            return None
+        try:
+            answer = self._channel.asked({"op": "poll", "seconds": seconds})
+        except UserError as error:
+            if self._given_up:
+                return None
+            if error.code not in (wire.CLOSED, wire.CONNECTION_LOST):
+                raise
+            raise UserError(
+                error.code,
+                f"{self._channel.who} ended the subscription to view {self.view}",
+                hint=f"connect again, and subscribe with from_epoch={self.epoch + 1} if the view keeps its changes",
+            ) from error
+        if answer.tables:
+            return answer.tables[0]
+        self.epoch = answer.header["ok"]["epoch"]
+        return None
+
+    def close(self) -> None:
+        self._given_up = True
+        self._channel.close()
 
 
 def _exchange(channel: socket.socket, pieces: list[bytes | memoryview]) -> Message:

@@ -8,6 +8,7 @@ warehouse may connect.
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import os
 import shutil
 import socket
@@ -16,7 +17,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -26,17 +27,20 @@ from headwater.errors import UserError
 from headwater.plan.explain import Explanation
 from headwater.results import Result
 from headwater.serve import wire
+from headwater.serve.subscribe import Subscription
 from headwater.serve.wire import Message
 from headwater.version import VERSION
 
 if TYPE_CHECKING:
-    from headwater.database import EpochBuilder
+    from headwater.builder import EpochBuilder
 
 SOCKET_FILE = "headwater.sock"
 POINTER_FILE = "headwater.sock.path"
 #: The shortest limit among the systems Python runs on (macOS: 104 bytes with the closing zero).
 MAX_PATH_BYTES = 103
 _CLOSE_SECONDS = 5.0
+#: How often a client that waits for changes is looked after.
+_PEEK_SECONDS = 0.5
 
 
 class Served(Protocol):
@@ -48,8 +52,12 @@ class Served(Protocol):
     def query(self, sql: str) -> pa.Table: ...
     def epoch(self) -> contextlib.AbstractContextManager[EpochBuilder]: ...
     def explain(self, view_or_query: str, format: str | None = None) -> Explanation: ...
+    def subscribe(
+        self, view: str, from_epoch: int | None = None, *, timeout: float | None = None, buffer_rows: int = ...
+    ) -> Subscription: ...
     def status(self) -> dict[str, object]: ...
     def relations(self) -> list[dict[str, object]]: ...
+    def advance_clock(self, moment: dt.datetime | None) -> Epoch: ...
 
 
 def find_socket(folder: Path) -> Path | None:
@@ -197,10 +205,11 @@ class Server:
 
     def _serve(self, client: socket.socket) -> None:
         """Answer one client until it leaves."""
-        with client:
+        # What the client follows lives here, and ends with its connection.
+        with client, contextlib.ExitStack() as followed:
             try:
                 if self._greet(client):
-                    while self._answer(client):
+                    while self._answer(client, followed):
                         pass
             except (wire.ClosedError, wire.GarbledError, OSError):
                 # Either the client is gone, or `close` stopped the reading. A client that sends something after that
@@ -232,19 +241,67 @@ class Server:
         _send(client, wire.pack(Message({"ok": about})))
         return True
 
-    def _answer(self, client: socket.socket) -> bool:
+    def _answer(self, client: socket.socket, followed: contextlib.ExitStack) -> bool:
         """Answer one request; False when the connection is of no more use."""
         try:
             request = wire.unpack(client.recv, self._max_request_bytes)
         except UserError as error:  # too large: the rest of it is still in the pipe, so this connection ends
             _send(client, wire.pack_error(error))
             return False
+        if request.header.get("op") == "subscribe":
+            return self._follow(client, request.header, followed)
         try:
             reply = wire.pack(self._carry_out(request))
         except Exception as error:
             reply = wire.pack_error(error)
         _send(client, reply)
         return True
+
+    def _follow(self, client: socket.socket, header: dict[str, Any], followed: contextlib.ExitStack) -> bool:
+        """Begin a subscription: from here on the connection is for it alone."""
+        try:
+            database = self._served()
+            if database is None:
+                raise wire.closed()
+            subscription = database.subscribe(header["view"], header["from_epoch"], buffer_rows=header["buffer_rows"])
+            subscription.owner = None  # a client does not keep alive a database that everybody else has forgotten
+            followed.enter_context(subscription)
+            about = {"view": subscription.view, "epoch": subscription.epoch}
+            reply = wire.pack(Message({"ok": about}, (subscription.schema.empty_table(),)))
+        except Exception as error:
+            _send(client, wire.pack_error(error))
+            return True
+        del database
+        _send(client, reply)
+        while True:
+            try:
+                asked = wire.unpack(client.recv, wire.MAX_HELLO_BYTES).header
+            except UserError as error:
+                _send(client, wire.pack_error(error))
+                return False
+            _send(client, self._poll(client, subscription, asked.get("seconds")))
+
+    def _poll(
+        self, client: socket.socket, subscription: Subscription, seconds: float | None
+    ) -> list[bytes | memoryview]:
+        """Wait for the changes of an epoch as long as the client wants to, and as long as it is there."""
+        end = None if seconds is None else time.monotonic() + seconds
+        try:
+            while True:
+                left = _PEEK_SECONDS if end is None else min(_PEEK_SECONDS, max(0.0, end - time.monotonic()))
+                table = subscription.poll(left)
+                if table is not None:
+                    return wire.pack(Message({"ok": {"epoch": subscription.epoch}}, (table,)))
+                if subscription.ended:
+                    raise wire.closed()
+                if end is not None and time.monotonic() >= end:
+                    return wire.pack(Message({"ok": {"epoch": subscription.epoch}}))
+                if _is_gone(client):
+                    raise wire.ClosedError
+        except wire.ClosedError:
+            raise
+        except Exception as error:
+            return wire.pack_error(error)
 
     def _carry_out(self, request: Message) -> Message:
         header = request.header
@@ -257,7 +314,11 @@ class Server:
             case "query":
                 return Message({"ok": None}, (database.query(header["sql"]),))
             case "epoch":
-                return Message({"ok": wire.dump_epoch(_run_epoch(database, header["operations"], request.tables))})
+                return Message({"ok": wire.dump_epoch(_run_epoch(database, header, request.tables))})
+            case "clock":
+                moment = header["moment"]
+                to = dt.datetime.fromisoformat(moment) if moment is not None else None
+                return Message({"ok": wire.dump_epoch(database.advance_clock(to))})
             case "target":
                 catalog = database.engine.catalog
                 relation = check_target(catalog, header["relation"], header["operation"], header["needs_key"])
@@ -273,8 +334,11 @@ class Server:
                 raise UserError("HW454", f"the process that holds the warehouse knows no request {other!r}")
 
 
-def _run_epoch(database: Served, operations: list[dict[str, str]], tables: tuple[pa.Table, ...]) -> Epoch:
+def _run_epoch(database: Served, header: dict[str, Any], tables: tuple[pa.Table, ...]) -> Epoch:
+    operations: list[dict[str, str]] = header["operations"]
     with database.epoch() as builder:
+        if header["moment"] is not None:
+            builder.advance_clock(dt.datetime.fromisoformat(header["moment"]))
         methods = {
             "insert": builder.insert,
             "delete": builder.delete,
@@ -285,6 +349,14 @@ def _run_epoch(database: Served, operations: list[dict[str, str]], tables: tuple
             methods[operation["op"]](operation["relation"], rows)
     assert builder.committed is not None
     return builder.committed
+
+
+def _is_gone(client: socket.socket) -> bool:
+    """Whether a client that waits for an answer has left."""
+    try:
+        return client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
 
 
 def _send(client: socket.socket, pieces: list[bytes | memoryview]) -> None:

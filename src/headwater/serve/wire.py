@@ -29,7 +29,7 @@ from headwater.results import Result
 from headwater.sql.types import parse_type
 from headwater.store.catalog import Relation
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 #: Codes by which a client knows whether to send a request again. Of these, only CONNECTION_LOST leaves open whether the
 #: request was carried out.
@@ -158,19 +158,24 @@ class Target:
 
     name: str
     fields: t.Schema
+    arriving: t.Schema
     key: t.Schema
 
 
 def dump_target(relation: Relation) -> dict[str, Any]:
-    """A relation's columns and key as data."""
-    fields = [[f.name, str(f.type), f.nullable] for f in relation.fields]
-    return {"name": relation.name, "fields": fields, "key": list(relation.key)}
+    """A relation's columns, those that rows arrive with, and its key as data."""
+    fields, arriving = ([[f.name, str(f.type), f.nullable] for f in of] for of in (relation.fields, relation.arriving))
+    return {"name": relation.name, "fields": fields, "arriving": arriving, "key": list(relation.key)}
 
 
 def load_target(data: dict[str, Any]) -> Target:
     """The target that `dump_target` wrote down."""
-    fields = {name: t.Field(name, parse_type(kind), nullable) for name, kind, nullable in data["fields"]}
-    return Target(data["name"], tuple(fields.values()), tuple(fields[name] for name in data["key"]))
+    fields, arriving = (
+        {name: t.Field(name, parse_type(kind), nullable) for name, kind, nullable in data[of]}
+        for of in ("fields", "arriving")
+    )
+    key = tuple(fields[name] for name in data["key"])
+    return Target(data["name"], tuple(fields.values()), tuple(arriving.values()), key)
 
 
 def pack_error(error: BaseException) -> list[bytes | memoryview]:

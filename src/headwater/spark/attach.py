@@ -19,6 +19,7 @@ from headwater.spark.intake import SPARK, Intake, Report, Streams, folder_of
 from headwater.spark.sources import PLACE, RECORD, WRONG_SOURCE, source_name
 from headwater.spark.types import quoted, spark_type
 from headwater.store.catalog import Kind, Relation
+from headwater.store.streams import refuse_without_order
 
 if TYPE_CHECKING:
     from headwater.database import Database
@@ -38,6 +39,8 @@ class Attachment:
     def __init__(self, database: Database, name: str, frame: DataFrame, report: Report) -> None:
         self._database = database
         self._stream = _target(database.find(name))
+        for stream in (self._stream, *database.engine.catalog.tagged_over(self._stream)):
+            refuse_without_order(stream)
         there = database.attached.get(self._stream.folded)
         if there is not None and there.is_active:
             raise UserError(
@@ -102,7 +105,7 @@ class Attachment:
         there = self._database.engine.catalog.find(self._stream.name)
         if there is None or source_name(there) != source_name(self._stream):
             raise UserError("HW102", f"stream {self._stream.name} was dropped", hint="attach another stream")
-        return [(there, everything(there.fields))]
+        return [(there, everything(there.arriving))]
 
 
 def _target(stream: Relation) -> Relation:
@@ -131,10 +134,10 @@ def _rows(frame: DataFrame, stream: Relation) -> DataFrame:
     if not frame.isStreaming:
         raise _refused(stream, "it is not a streaming one", "db.insert takes rows that are all there")
     there = {f.name: f.dataType for f in frame.schema.fields}
-    unknown = [name for name in there if name not in {f.name for f in stream.fields}]
+    unknown = [name for name in there if name not in {f.name for f in stream.arriving}]
     if unknown:
         raise _refused(stream, f"the stream has no column {unknown[0]}")
-    for f in stream.fields:
+    for f in stream.arriving:
         if f.name not in there:
             raise _refused(stream, f"it has no column {f.name}")
         if not _fits(there[f.name], spark_type(f.type)):
@@ -144,7 +147,7 @@ def _rows(frame: DataFrame, stream: Relation) -> DataFrame:
                 f"cast it: frame.withColumn({f.name!r}, col({f.name!r}).cast({spark_type(f.type).simpleString()!r}))",
             )
     nothing = lit(None).cast("string")
-    columns = [col(quoted(f.name)) for f in stream.fields]
+    columns = [col(quoted(f.name)) for f in stream.arriving]
     try:
         return frame.select(*columns, nothing.alias(RECORD), nothing.alias(PLACE))
     except PySparkException as error:

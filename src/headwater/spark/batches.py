@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -23,10 +23,11 @@ from headwater.engine.files_csv import parse_options
 from headwater.engine.ingest import row_number, rows_to_arrow
 from headwater.engine.ingest_text import from_json, from_text
 from headwater.engine.ingest_values import RefusedError
+from headwater.engine.tagger import code_refusal, known_codes
 from headwater.errors import UserError
 from headwater.spark.sources import PLACE, RECORD
 from headwater.spark.types import quoted
-from headwater.store.catalog import Relation
+from headwater.store.catalog import Catalog, Codes, Relation
 
 STREAM = "#stream"
 
@@ -59,10 +60,10 @@ def unite(frames: Sequence[tuple[Relation, DataFrame]]) -> DataFrame:
         columns = [lit(position).cast("int").alias(STREAM)]
         for other, (relation, theirs) in enumerate(frames):
             if other == position:
-                names = [col(quoted(f.name)) for f in stream.fields]
+                names = [col(quoted(f.name)) for f in stream.arriving]
                 columns.append(struct(*names).alias(f"c{other}"))
             else:
-                shape = StructType([theirs.schema[f.name] for f in relation.fields])
+                shape = StructType([theirs.schema[f.name] for f in relation.arriving])
                 columns.append(lit(None).cast(shape).alias(f"c{other}"))
         part = frame.select(*columns, col(quoted(RECORD)), col(quoted(PLACE)))
         whole = part if whole is None else whole.unionAll(part)
@@ -70,17 +71,29 @@ def unite(frames: Sequence[tuple[Relation, DataFrame]]) -> DataFrame:
     return whole
 
 
-def take_apart(table: pa.Table, streams: Sequence[Relation]) -> list[Arrived]:
+#: Columns of raw streams that must not be NULL, because a tagged stream of this name needs them.
+Needed = Mapping[str, Mapping[str, str]]
+
+
+def needed_over(catalog: Catalog, streams: Iterable[Relation]) -> Needed:
+    """What tagged streams need of the raw ones."""
+    return {
+        raw.name: {f.name: one.name for one in catalog.tagged_over(raw) for f in one.arriving if not f.nullable}
+        for raw in streams
+    }
+
+
+def take_apart(table: pa.Table, streams: Sequence[Relation], needed: Needed | None = None) -> list[Arrived]:
     """The rows of each stream, and what must be rejected, out of a united batch."""
     out: list[Arrived] = []
     for position, stream in enumerate(streams):
         mine = table.filter(pc.equal(table.column(STREAM), position)) if len(streams) > 1 else table
         if mine.num_rows:
-            out.append(_arrived(mine, f"c{position}", stream))
+            out.append(_arrived(mine, f"c{position}", stream, (needed or {}).get(stream.name, {})))
     return out
 
 
-def _arrived(table: pa.Table, column: str, stream: Relation) -> Arrived:
+def _arrived(table: pa.Table, column: str, stream: Relation, needed: Mapping[str, str]) -> Arrived:
     broken = pc.is_valid(table.column(RECORD))
     rejects = []
     if pc.any(broken).as_py():
@@ -96,15 +109,38 @@ def _arrived(table: pa.Table, column: str, stream: Relation) -> Arrived:
         table = table.filter(pc.invert(broken))
     whole = table.column(column).combine_chunks()
     arrays = whole.flatten() if isinstance(whole, pa.StructArray) else []
-    rows = pa.table([_without_zone(one) for one in arrays], names=[f.name for f in stream.fields])
-    for f in stream.fields:
-        if not f.nullable and rows.column(f.name).null_count:
-            missing = pc.is_null(rows.column(f.name))
-            for text in _texts(rows.filter(missing)):
-                rejects.append(Reject(text, f"{stream.name}.{f.name} cannot be NULL"))
-            rows = rows.filter(pc.invert(missing))
+    rows = pa.table([_without_zone(one) for one in arrays], names=[f.name for f in stream.arriving])
+    if stream.codes is not None:
+        rows = _decodable(rows, stream, stream.codes, rejects)
+    for f in stream.arriving:
+        if not f.nullable or f.name in needed:
+            owner = needed.get(f.name, stream.name)
+            rows = _without(rows, pc.is_null(rows.column(f.name)), f"{owner}.{f.name} cannot be NULL", rejects)
     fitted = _fitted(rows, stream, rejects)
-    return Arrived(stream, to_storage(fitted, stream.fields), rejects)
+    return Arrived(stream, to_storage(fitted, stream.arriving), rejects)
+
+
+def _without(rows: pa.Table, wrong: pa.ChunkedArray, reason: str, rejects: list[Reject]) -> pa.Table:
+    """Rows without those that are wrong, which go to the rejects."""
+    if not pc.any(wrong).as_py():
+        return rows
+    rejects.extend(Reject(text, reason) for text in _texts(rows.filter(wrong)))
+    return rows.filter(pc.invert(wrong))
+
+
+def _decodable(rows: pa.Table, stream: Relation, codes: Codes, rejects: list[Reject]) -> pa.Table:
+    """The rows of a stream with OP BY that say what to do with them, and have what they need for it."""
+    values = rows.column(codes.column)
+    for value in pc.unique(values.filter(pc.invert(known_codes(values, codes)))):
+        values = rows.column(codes.column)
+        same = pc.is_null(values) if not value.is_valid else pc.fill_null(pc.equal(values, value), False)
+        rows = _without(rows, same, code_refusal(value.as_py(), codes), rejects)
+    for f in stream.fields:
+        if not f.nullable:
+            coming = pc.is_in(rows.column(codes.column), pa.array(codes.upserts, pa.string()))
+            missing = pc.and_(pc.is_null(rows.column(f.name)), coming)
+            rows = _without(rows, missing, f"{stream.name}.{f.name} cannot be NULL", rejects)
+    return rows
 
 
 def _fitted(rows: pa.Table, stream: Relation, rejects: list[Reject]) -> pa.Table:
@@ -113,9 +149,9 @@ def _fitted(rows: pa.Table, stream: Relation, rejects: list[Reject]) -> pa.Table
     They are found by halves: there are hardly ever any.
     """
     try:
-        return rows_to_arrow(rows, stream.fields, relation=stream.name)
+        return rows_to_arrow(rows, stream.arriving, relation=stream.name)
     except UserError as error:
-        none = rows_to_arrow(rows.slice(0, 0), stream.fields, relation=stream.name)
+        none = rows_to_arrow(rows.slice(0, 0), stream.arriving, relation=stream.name)
         if rows.num_rows == 1:
             rejects.append(Reject(_texts(rows)[0], error.message.replace(f", {row_number(0)}", "")))
             return none
@@ -162,7 +198,7 @@ def explain_record(record: str, stream: Relation) -> str:
         return refused.reason
     except (csv.Error, ValueError, ArithmeticError) as error:  # a reason must not stop what it explains
         return f"it cannot be read: {error}"
-    columns = ", ".join(f"{f.name} {f.type}" for f in stream.fields)
+    columns = ", ".join(f"{f.name} {f.type}" for f in stream.arriving)
     return f"Spark does not read it as {columns}"
 
 
@@ -173,19 +209,19 @@ def _read_json(record: str, stream: Relation) -> None:
         raise RefusedError("", f"it is no JSON: {error}") from None
     if not isinstance(value, dict):
         raise RefusedError("", "it is no JSON object")
-    for f in stream.fields:
+    for f in stream.arriving:
         if value.get(f.name) is not None:
             _convert(f, value[f.name], from_json(f.type))
 
 
 def _read_csv(record: str, stream: Relation) -> None:
     assert stream.source is not None
-    options = parse_options(stream.source.options, SomeRows(stream.fields, stream.fields, stream.name))
+    options = parse_options(stream.source.options, SomeRows(stream.arriving, stream.arriving, stream.name))
     quote = options.quote or None
     [cells] = csv.reader([record], delimiter=options.delimiter, quotechar=quote, escapechar=options.escape or None)
-    if len(cells) != len(stream.fields):
-        raise RefusedError("", f"it has {len(cells)} fields, not {len(stream.fields)}")
-    for f, cell in zip(stream.fields, cells, strict=True):
+    if len(cells) != len(stream.arriving):
+        raise RefusedError("", f"it has {len(cells)} fields, not {len(stream.arriving)}")
+    for f, cell in zip(stream.arriving, cells, strict=True):
         if cell != options.null:
             _convert(f, cell, from_text(f.type))
 

@@ -25,7 +25,7 @@ from headwater.engine.engine import Mark
 from headwater.engine.operations import InsertRows
 from headwater.errors import UserError
 from headwater.plan.wanted import Wanted
-from headwater.spark.batches import Arrived, take_apart, unite, write_rejects
+from headwater.spark.batches import Arrived, needed_over, take_apart, unite, write_rejects
 from headwater.spark.failures import unreadable
 from headwater.spark.session import LOG
 from headwater.spark.sources import source_name
@@ -181,7 +181,9 @@ class Intake:
                 table = batch.toArrow()
             except (PySparkException, Py4JError) as error:
                 raise unreadable(error, self._log) from error
-            return self._apply(take_apart(table, [stream for stream, _ in streams]), number, began, streams)
+            followed = [stream for stream, _ in streams]
+            arrived = take_apart(table, followed, needed_over(engine.catalog, followed))
+            return self._apply(arrived, number, began, streams)
         except BaseException as error:
             self._failure = error
             return False
@@ -204,7 +206,6 @@ class Intake:
                 if one.rows.num_rows and source_name(one.stream) in now
             ]
             epoch = database.engine.run(operations, mark=Mark(self._name, number, rejects))
-        database.consolidator.nudge()
         rows = {one.stream.name: one.rows.num_rows for one in arrived}
         behind = {
             one.name: epoch.number - (epoch.number if one.stopped is None else one.stopped)

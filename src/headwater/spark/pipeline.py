@@ -19,6 +19,7 @@ from headwater.spark.intake import SPARK, Intake, Progress, Report, Streams, fol
 from headwater.spark.session import start_session
 from headwater.spark.sources import check_new_files, open_source, source_name
 from headwater.store.catalog import Catalog, Relation
+from headwater.store.streams import refuse_without_order
 
 if TYPE_CHECKING:
     from headwater.database import Database
@@ -107,12 +108,15 @@ class Pipeline:
 
     def _streams(self) -> Streams:
         catalog = self._database.engine.catalog
-        return [(one, _read_of(one, catalog)) for one in catalog if one.source is not None]
+        return [(one, _read_of(one, catalog)) for one in catalog if one.has_feed]
 
     def _check_files(self) -> None:
         check_new_files((stream for stream, _ in self._streams()), self._base, self._seen)
 
     def _start(self, session: SparkSession, streams: Streams, once: bool) -> StreamingQuery:
+        for stream, _ in streams:
+            for tagged in self._database.engine.catalog.tagged_over(stream):
+                refuse_without_order(tagged)
         sources = [(one, wanted, open_source(session, one, self._base, wanted)) for one, wanted in streams]
         writer = self._intake.writer(sources, self._folder / CHECKPOINT)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
@@ -132,7 +136,7 @@ def _read_of(stream: Relation, catalog: Catalog) -> Wanted:
     A socket is read whole: to begin anew because more is wanted would lose lines.
     """
     assert stream.source is not None
-    whole, wanted = everything(stream.fields), catalog.wanted(stream)
+    whole, wanted = everything(stream.arriving), catalog.wanted(stream)
     if stream.source.format == "socket":
         return whole
     return wanted if stream.source.format == "parquet" else Wanted(whole.columns, wanted.rows)

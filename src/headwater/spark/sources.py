@@ -89,9 +89,9 @@ def open_source(session: SparkSession, stream: Relation, base: Path, wanted: Wan
 def only(frame: DataFrame, stream: Relation, wanted: Wanted) -> DataFrame:
     """The rows of a source that can change something, and those that have to be rejected."""
     condition = portable(wanted.rows)
-    if condition == TRUE or any(t.is_nested(f.type) for f in stream.fields):
+    if condition == TRUE or any(t.is_nested(f.type) for f in stream.arriving):
         return frame  # what is inside a nested value is looked at where it arrives
-    rejected = [one for f in stream.fields for one in _rejected(f)]
+    rejected = [one for f in stream.arriving for one in _rejected(f)]
     return frame.where(reduce(or_, rejected, col(quoted(RECORD)).isNotNull()) | spark_condition(condition))
 
 
@@ -123,12 +123,12 @@ def _first_line(error: PySparkException) -> str:
 
 def _json_files(reader: DataStreamReader, stream: Relation, source: Source) -> DataFrame:
     _settings(source, stream, {})
-    return _records(_files(reader.format("json"), stream, source, json_schema(stream.fields)), stream)
+    return _records(_files(reader.format("json"), stream, source, json_schema(stream.arriving)), stream)
 
 
 def _csv_files(reader: DataStreamReader, stream: Relation, source: Source) -> DataFrame:
     try:
-        settings: CsvOptions = parse_options(source.options, SomeRows(stream.fields, stream.fields, stream.name))
+        settings: CsvOptions = parse_options(source.options, SomeRows(stream.arriving, stream.arriving, stream.name))
     except UserError as error:
         raise _refused(stream, error.message) from error
     reader = reader.format("csv").options(
@@ -141,21 +141,21 @@ def _csv_files(reader: DataStreamReader, stream: Relation, source: Source) -> Da
         # The names in the header are compared with the columns; without this Spark takes columns by position.
         enforceSchema=not settings.header,
         # Of lines, Spark drops blank ones without a word. Where a record can be blank, its parser must find the ends.
-        multiLine=settings.delimiter.isspace() or len(stream.fields) == 1,
+        multiLine=settings.delimiter.isspace() or len(stream.arriving) == 1,
     )
-    return _records(_files(reader, stream, source, spark_schema(stream.fields)), stream)
+    return _records(_files(reader, stream, source, spark_schema(stream.arriving)), stream)
 
 
 def _parquet_files(reader: DataStreamReader, stream: Relation, source: Source, wanted: frozenset[str]) -> DataFrame:
     """Parquet alone can leave columns unread: of text, every record must be looked at whole to know that it fits."""
-    needed = wanted | {f.name for f in stream.fields if not f.nullable}
+    needed = wanted | {f.name for f in stream.arriving if not f.nullable}
     _settings(source, stream, {})
     folder = _folder(stream, source)
-    frame = reader.format("parquet").schema(spark_schema(stream.fields)).option("maxBytesPerTrigger", MAX_BYTES)
+    frame = reader.format("parquet").schema(spark_schema(stream.arriving)).option("maxBytesPerTrigger", MAX_BYTES)
     nothing = lit(None).cast("string")
     columns = [
         col(quoted(f.name)) if f.name in needed else lit(None).cast(spark_type(f.type)).alias(f.name)
-        for f in stream.fields
+        for f in stream.arriving
     ]
     return frame.load(folder).select(*columns, nothing.alias(RECORD), nothing.alias(PLACE))
 
@@ -182,7 +182,7 @@ def check_new_files(streams: Iterable[Relation], base: Path, seen: set[str]) -> 
                 there = pq.read_schema(entry.path).names
             except (OSError, pa.ArrowException) as error:
                 raise _refused(stream, f"file {entry.path}: {error}", "remove or repair the file") from error
-            missing = [f.name for f in stream.fields if f.name not in there]
+            missing = [f.name for f in stream.arriving if f.name not in there]
             if missing:
                 raise _refused(stream, f"file {entry.path} has no column {missing[0]}", "remove or repair the file")
             seen.add(entry.path)
@@ -216,7 +216,7 @@ def _records(frame: DataFrame, stream: Relation) -> DataFrame:
 
 
 def _columns(stream: Relation) -> list[Column]:
-    return [col(quoted(f.name)) for f in stream.fields]
+    return [col(quoted(f.name)) for f in stream.arriving]
 
 
 # -- lines of JSON -----------------------------------------------------------------------------------------------------
@@ -249,12 +249,12 @@ def _kafka(reader: DataStreamReader, stream: Relation, source: Source) -> DataFr
 
 def _lines(frame: DataFrame, column: str, stream: Relation) -> DataFrame:
     """Rows out of a column of JSON texts."""
-    schema = _with_record(json_schema(stream.fields))
+    schema = _with_record(json_schema(stream.arriving))
     text = col(column).cast("string")
     settings = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RECORD}
     parsed = frame.select(from_json(text, schema, settings).alias("row"), text.alias("text"))
     whole = col("row").isNull()
-    columns = [col(f"row.{quoted(f.name)}").alias(f.name) for f in stream.fields]
+    columns = [col(f"row.{quoted(f.name)}").alias(f.name) for f in stream.arriving]
     record = when(whole, col("text")).otherwise(col(f"row.{quoted(RECORD)}"))
     return parsed.select(*columns, record.alias(RECORD), lit(None).cast("string").alias(PLACE))
 
@@ -263,10 +263,10 @@ def _lines(frame: DataFrame, column: str, stream: Relation) -> DataFrame:
 
 
 def _rate(reader: DataStreamReader, stream: Relation, source: Source) -> DataFrame:
-    if [f.type for f in stream.fields] != [t.TIMESTAMP, t.BIGINT]:
+    if [f.type for f in stream.arriving] != [t.TIMESTAMP, t.BIGINT]:
         raise _refused(stream, "rate makes two columns, a TIMESTAMP and a BIGINT", "declare the stream with these")
     frame = reader.format("rate").option("rowsPerSecond", source.location).load()
-    at, value = (f.name for f in stream.fields)
+    at, value = (f.name for f in stream.arriving)
     nothing = lit(None).cast("string")
     return frame.select(
         col("timestamp").alias(at), col("value").alias(value), nothing.alias(RECORD), nothing.alias(PLACE)

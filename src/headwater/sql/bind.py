@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from sqlglot import exp
 
 from headwater import types as t
+from headwater.algebra.clock import reads_clock
 from headwater.algebra.functions import REGISTRY, resolve
 from headwater.algebra.functions.casts import can_cast, cast_value
 from headwater.algebra.functions.errors import EvaluationError
@@ -123,6 +125,8 @@ class Binder:
         """What a scalar without columns is."""
         if isinstance(scalar, Literal):
             return scalar
+        if reads_clock(scalar):
+            raise self.place.no_window(next(part for part in scalar.walk() if not part.children and reads_clock(part)))
         try:
             return Literal(evaluate_scalar(scalar, {}), scalar.type)
         except EvaluationError as error:
@@ -175,12 +179,19 @@ class Binder:
         return self.place.unsupported("HW209", f"{self.place.text(node)} is not supported yet", node)
 
 
-def bind_row_scalar(expression: exp.Expr, alias: str, info: RelationInfo, source: Source, offset: int = 0) -> Scalar:
+def bind_row_scalar(
+    expression: exp.Expr,
+    alias: str,
+    info: RelationInfo,
+    source: Source,
+    offset: int = 0,
+    moment: dt.datetime | None = None,
+) -> Scalar:
     """Bind an expression over the rows of one relation, as in DELETE and UPDATE.
 
-    Column `c` of the relation becomes column `alias.c` of the scalar.
+    Column `c` of the relation becomes column `alias.c` of the scalar; `now()` is the moment.
     """
-    place = Place(source, offset)
+    place = Place(source, offset, moment)
     columns = tuple((field.name, Column(f"{alias}.{field.name}", field.type)) for field in info.fields)
     scope = Scope((Visible(alias, columns),))
     return fold(Binder(place, lambda node: column(scope, node, place), clause="a row's expression").bind(expression))
@@ -211,6 +222,8 @@ def _column(self: Binder, node: exp.Column) -> Scalar:
         found = self.lookup(node)
     except HeadwaterError as error:
         inside = _field_of_column(self, node) if error.code in ("HW101", "HW102") else None
+        if inside is None and error.code == "HW101" and len(node.parts) == 1 and node.name.lower() == "now":
+            return self.call("unix_seconds", node, self.place.clock(node))  # SyncSQL's Now
         if inside is None:
             raise
         return inside

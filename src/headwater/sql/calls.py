@@ -15,6 +15,7 @@ from headwater.algebra.scalars import Literal, Scalar
 from headwater.sql.aggregate_call import AggregateCall
 from headwater.sql.function_names import (
     AGGREGATES,
+    CLOCK_FUNCTIONS,
     GENERATORS,
     NOT_CALLABLE,
     NOT_DETERMINISTIC,
@@ -41,7 +42,7 @@ def function_name(node: exp.Anonymous) -> str:
 def callable_names() -> list[str]:
     """Every name a user can call."""
     scalar = [name for name in REGISTRY if _is_callable(name)]
-    return sorted({*scalar, *AGGREGATES, *TYPE_NAMES})
+    return sorted({*scalar, *AGGREGATES, *CLOCK_FUNCTIONS, *TYPE_NAMES})
 
 
 def _is_callable(name: str) -> bool:
@@ -57,6 +58,8 @@ def bind_call(binder: Binder, node: exp.Anonymous) -> Scalar:
     _refuse(binder, node, name)
     if name == "struct":
         return _struct(binder, node)
+    if name in CLOCK_FUNCTIONS and not (node.expressions and name == "unix_timestamp"):
+        return _clock(binder, node, name)
     args = [_argument(binder, name, arg, position, node) for position, arg in enumerate(node.expressions)]
     if name in TYPE_NAMES and name not in REGISTRY:
         if len(args) != 1:
@@ -73,6 +76,19 @@ def bind_call(binder: Binder, node: exp.Anonymous) -> Scalar:
     if not _is_callable(name):
         raise _unknown(binder, node, name)
     return binder.call(OPERATORS.get(name, name), node, *args, shown=name.upper())
+
+
+def _clock(binder: Binder, node: exp.Anonymous, name: str) -> Scalar:
+    """A function of the clock. TIMESTAMP has no zone, and the clock is in UTC."""
+    if node.expressions:
+        raise binder.place.mistake("HW122", f"{name.upper()}: takes 0 arguments, not {len(node.expressions)}", node)
+    moment = binder.place.clock(node)
+    match CLOCK_FUNCTIONS[name]:
+        case "date":
+            return binder.convert(moment, t.DATE, node)
+        case "seconds":
+            return binder.call("unix_seconds", node, moment)
+    return moment
 
 
 def _struct(binder: Binder, node: exp.Anonymous) -> Scalar:
@@ -197,7 +213,7 @@ def _refuse(binder: Binder, node: exp.Anonymous, name: str) -> None:
             node,
             "EXPLODE and POSEXPLODE stand alone as an item of a select list, or in LATERAL VIEW",
         )
-    if name in NOT_DETERMINISTIC or (name == "unix_timestamp" and not node.expressions):
+    if name in NOT_DETERMINISTIC:
         raise place.unsupported(
             "HW206",
             f"{shown} has another value every time, so no stored result of it could stay right",

@@ -1,4 +1,4 @@
-"""CREATE TABLE, CREATE STREAM and CREATE VIEW."""
+"""CREATE TABLE, CREATE STREAM and CREATE VIEW; REGISTER SOURCE and CREATE TAGGED STREAM, which are SyncSQL's."""
 
 from __future__ import annotations
 
@@ -9,9 +9,24 @@ from headwater import types as t
 from headwater.errors import NotSupported, Span, UserError
 from headwater.sql.dialect import Headwater
 from headwater.sql.names import fold
-from headwater.sql.options import read_stream_options, read_view_options
-from headwater.sql.statements import CreateStream, CreateTable, CreateView, Name, Option, Statement
-from headwater.sql.types import read_type
+from headwater.sql.options import (
+    TAGGED_CLAUSES,
+    read_port,
+    read_stream_options,
+    read_tagged_options,
+    read_view_options,
+)
+from headwater.sql.statements import (
+    CreateStream,
+    CreateTable,
+    CreateTagged,
+    CreateView,
+    Name,
+    OpBy,
+    Option,
+    Statement,
+)
+from headwater.sql.types import is_type, read_type
 
 # What may follow CREATE elsewhere, and what to do here.
 _OTHER_CREATES = {
@@ -23,7 +38,6 @@ _OTHER_CREATES = {
     "STREAMING": "write CREATE STREAM",
     "EXTERNAL": "write CREATE TABLE, and fill it with COPY",
     "FOREIGN": "write CREATE STREAM",
-    "TAGGED": "write CREATE STREAM",
     "DATABASE": "a warehouse is a folder: open another one",
     "SCHEMA": "a warehouse is a folder: open another one",
     "NAMESPACE": "a warehouse is a folder: open another one",
@@ -54,6 +68,8 @@ def read_create(parser: Headwater.Parser) -> Statement:
         return _read_table(parser, static=True)
     if parser.take("STREAM"):
         return _read_stream(parser)
+    if parser.take("TAGGED STREAM"):
+        return _read_tagged(parser)
     mode = parser.here
     options: tuple[Option, ...] = ()
     for kind in ("STREAMED", "COMPLETE"):
@@ -98,17 +114,68 @@ def _read_stream(parser: Headwater.Parser) -> CreateStream:
     name = fresh(parser.name("the stream's name"))
     columns = _read_columns(parser)
     if columns.key_span:
-        hint = "make it a table, if rows are replaced by key; a stream only grows"
+        hint = "write KEY (a, b) after the columns, if a row replaces the last one of its key"
         raise UserError("HW001", "a stream has no PRIMARY KEY", span=columns.key_span, hint=hint)
     options = read_stream_options(parser)
     if not parser.done:
-        raise parser.expected("KEY, SEQUENCE BY, TIMESTAMP BY, PARTITION LENGTH, LATENESS, RETAIN, FROM or the end")
+        raise parser.expected(
+            "KEY, SEQUENCE BY, OP BY, STRICT, TIMESTAMP BY, PARTITION LENGTH, LATENESS, RETAIN, FROM or the end"
+        )
     for option in options:
         if option.name in ("KEY", "SEQUENCE BY", "TIMESTAMP BY"):
             named = (option.value,) if isinstance(option.value, Name) else option.value
             assert isinstance(named, tuple)
             resolve(named, columns.fields, option.name)
+        elif isinstance(option.value, OpBy):
+            resolve((option.value.column,), columns.fields, option.name)
     return CreateStream(parser.source, parser.span, name, tuple(columns.fields), options, if_not_exists)
+
+
+def read_register(parser: Headwater.Parser) -> CreateStream:
+    """Read REGISTER SOURCE name (type column, ...) [FROM port5501].
+
+    (Ghanem et al., "Supporting Views in Data Stream Management Systems", section 4.1, where types stand before names.)
+    """
+    parser.expect("REGISTER")
+    parser.expect("SOURCE")
+    if_not_exists = _read_if_not_exists(parser)
+    name = fresh(parser.name("the stream's name"))
+    columns = _Columns()
+    parser.listed(lambda: _read_source_column(parser, columns))
+    refuse_repeated(columns.names)
+    place = parser.here
+    options = (Option("FROM", read_port(parser), parser.since(place)),) if parser.take("FROM") else ()
+    parser.end()
+    return CreateStream(parser.source, parser.span, name, tuple(columns.fields), options, if_not_exists)
+
+
+def _read_source_column(parser: Headwater.Parser, columns: _Columns) -> None:
+    """`int RoomID`, or `RoomID INT`, as everywhere else."""
+    if not is_type(parser.word()):
+        _read_column_or_key(parser, columns)
+        if columns.key_span:
+            raise UserError(
+                "HW001",
+                "a raw stream has no PRIMARY KEY",
+                span=columns.key_span,
+                hint="CREATE TAGGED STREAM ... OVER ... KEY column",
+            )
+        return
+    kind = read_type(parser)
+    name = fresh(parser.name("a column's name"))
+    columns.names.append(name)
+    columns.fields.append(t.Field(name.text, kind, not parser.take("NOT NULL")))
+
+
+def _read_tagged(parser: Headwater.Parser) -> CreateTagged:
+    if_not_exists = _read_if_not_exists(parser)
+    name = fresh(parser.name("the stream's name"))
+    parser.expect("OVER")
+    over = parser.name("the name of a raw stream")
+    options = read_tagged_options(parser)
+    if not parser.done:
+        raise parser.expected(f"{', '.join(TAGGED_CLAUSES)} or the end")
+    return CreateTagged(parser.source, parser.span, name, over, options, if_not_exists)
 
 
 def _read_view(parser: Headwater.Parser, mode: tuple[Option, ...]) -> CreateView:
@@ -121,7 +188,7 @@ def _read_view(parser: Headwater.Parser, mode: tuple[Option, ...]) -> CreateView
     options = mode + read_view_options(parser)
     _refuse(parser, "CREATE VIEW", "COMMENT TBLPROPERTIES SCHEMA DEFAULT WITH PARTITIONED")
     if not parser.take("AS"):
-        raise parser.expected("REFRESH, STRICT, STRATEGY or AS")
+        raise parser.expected("RETAIN CHANGES, REFRESH, STRICT, STRATEGY or AS")
     start = parser.here
     if parser.at("INITIALIZE"):
         hint = "write the view as one query"

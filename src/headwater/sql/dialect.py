@@ -33,6 +33,16 @@ _SPARK_TYPES = re.compile(
 _NOT_ONE_WORD = re.compile(r"(ADD|MSCK) .*|(PRIMARY|FOREIGN) KEY|SQL SECURITY")
 
 
+# What may begin the list of a SELECT, besides * and keywords.
+_STARTING = {
+    TokenType.VAR,
+    TokenType.IDENTIFIER,
+    TokenType.NUMBER,
+    TokenType.STRING,
+    TokenType.L_PAREN,
+    TokenType.DISTINCT,
+}
+
 # What an expression or a relation may end with, besides a name.
 _ENDING = {
     TokenType.R_PAREN,
@@ -92,7 +102,7 @@ class Headwater(Spark):
             self.source = source
             self.sql = source.text
             self.span = Span(tokens[0].start, tokens[-1].end + 1)
-            self._chunks = [tokens]
+            self._chunks = [_with_mod(tokens)]
             self._advance_chunk()
 
         @property
@@ -150,6 +160,24 @@ class Headwater(Spark):
             self.begin(self.source, tokens[:-2])
             self.span = span
             return value.text, Span(value.start, value.end + 1)
+
+        def skip_second(self, first: str, second: str) -> bool:
+            """Leave out the second word of a statement that nothing was read of yet, if it is this word.
+
+            It is if an expression follows: `SELECT streamed, a` has a column of that name.
+            """
+            tokens = self._tokens
+            words = [one.text.upper() for one in tokens[:2]]
+            if len(tokens) < 4 or words != [first, second] or tokens[1].token_type == TokenType.IDENTIFIER:
+                return False
+            third, fourth = tokens[2:4]
+            whole = third.token_type == TokenType.STAR and fourth.token_type in (TokenType.FROM, TokenType.COMMA)
+            if not whole and third.token_type not in _STARTING:
+                return False
+            span = self.span
+            self.begin(self.source, [tokens[0], *tokens[2:]])
+            self.span = span
+            return True
 
         def expect(self, words: str) -> None:
             """Read these words, or fail."""
@@ -259,6 +287,18 @@ class Headwater(Spark):
             if not isinstance(tree, exp.Expression):
                 raise self.expected(what)
             return tree
+
+
+def _with_mod(tokens: list[Token]) -> list[Token]:
+    """The tokens with SyncSQL's `a mod b` as `a % b`."""
+    out = list(tokens)
+    for i in range(1, len(out) - 1):
+        before, word, after = out[i - 1 : i + 2]
+        ends = before.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.R_PAREN)
+        starts = after.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.L_PAREN)
+        if word.token_type == TokenType.VAR and word.text.upper() == "MOD" and ends and starts:
+            out[i] = Token(TokenType.MOD, "%", word.line, word.col, word.start, word.end)
+    return out
 
 
 def new_parser() -> Headwater.Parser:

@@ -66,12 +66,21 @@ GENERATORS = _words("explode explode_outer inline inline_outer json_tuple posexp
 #: Their value depends on when, where or by whom they are asked, so no stored result could stay right.
 NOT_DETERMINISTIC = _words(
     """
-    curdate current_catalog current_database current_date current_datetime current_role current_schema current_time
-    current_timestamp current_timezone current_user input_file_block_length input_file_block_start input_file_name
-    localtimestamp monotonically_increasing_id now rand randn random randstr session_user shuffle spark_partition_id
-    uniform user uuid version
+    current_catalog current_database current_datetime current_role current_schema current_time current_timezone
+    current_user input_file_block_length input_file_block_start input_file_name localtimestamp
+    monotonically_increasing_id rand randn random randstr session_user shuffle spark_partition_id uniform user uuid
+    version
     """
 )
+
+#: Functions of no arguments that read the clock, and what is made of its reading.
+CLOCK_FUNCTIONS = {
+    "curdate": "date",
+    "current_date": "date",
+    "current_timestamp": "timestamp",
+    "now": "timestamp",
+    "unix_timestamp": "seconds",
+}
 
 #: Functions of the algebra that have syntax of their own and cannot be called by name.
 NOT_CALLABLE = frozenset({"and", "case", "element", "field", "in", "negate", "not", "or"})

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -13,6 +14,7 @@ from sqlglot import exp
 
 from headwater import types as t
 from headwater.algebra.compose import NoEquality, distinct, intersect, subtract
+from headwater.algebra.during import NoWindow, with_windows
 from headwater.algebra.nodes import Node, Project, Union, Values
 from headwater.algebra.scalars import cast
 from headwater.algebra.simplify import simplify
@@ -70,18 +72,41 @@ def lower_view(
     given = tuple(_identifier(name, offset) for name in columns)
     lowered = _guarded(lambda: lower_query(query, env, "", given), env, query)
     _check_view_columns(lowered, query, given, env)
-    return simplify(lowered.node)
+    try:
+        return with_windows(simplify(lowered.node))
+    except NoWindow as error:
+        raise env.place.no_window(error.part, error.by_months) from None
 
 
-def lower_answer(query: exp.Expr, relations: Relations, source: Source, offset: int = 0) -> Answer:
-    """The tree of a query that is answered once; ORDER BY, LIMIT and OFFSET may stand at its end."""
-    env = _environment(relations, source, offset)
+def lower_answer(
+    query: exp.Expr, relations: Relations, source: Source, offset: int = 0, moment: dt.datetime | None = None
+) -> Answer:
+    """The tree of a query that is answered once; ORDER BY, LIMIT and OFFSET may stand at its end.
+
+    Args:
+        query: as parsed.
+        relations: what the query can read.
+        source: the text errors point into.
+        offset: where in that text the tree's positions begin.
+        moment: what `now()` means.
+    """
+    env = _environment(relations, source, offset, moment)
     return _guarded(lambda: _answer(query, env), env, query)
 
 
-def lower_rows(query: exp.Expr, target_fields: t.Schema, relations: Relations, source: Source, offset: int = 0) -> Node:
-    """The tree of the rows that an INSERT inserts: the target's columns, by position, in its types."""
-    env = _environment(relations, source, offset)
+def lower_rows(
+    query: exp.Expr,
+    target_fields: t.Schema,
+    relations: Relations,
+    source: Source,
+    offset: int = 0,
+    moment: dt.datetime | None = None,
+) -> Node:
+    """The tree of the rows that an INSERT inserts: the target's columns, by position, in its types.
+
+    The other arguments are those of `lower_answer`.
+    """
+    env = _environment(relations, source, offset, moment)
 
     def lower() -> Node:
         lowered = lower_query(query, env, "", ())
@@ -112,8 +137,8 @@ def lower_query(
     raise env.place.unsupported("HW207", f"{env.place.text(query)} is not supported as a query", query)
 
 
-def _environment(relations: Relations, source: Source, offset: int) -> Environment:
-    return Environment(Place(source, offset), relations, lower_query)
+def _environment(relations: Relations, source: Source, offset: int, moment: dt.datetime | None = None) -> Environment:
+    return Environment(Place(source, offset, moment), relations, lower_query)
 
 
 def _guarded(lower: Callable[[], T], env: Environment, query: exp.Expr) -> T:

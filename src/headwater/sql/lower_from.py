@@ -26,6 +26,7 @@ from headwater.sql.names import fold
 from headwater.sql.outer import Outer
 from headwater.sql.place import Place, check_width
 from headwater.sql.scope import Relations, Scope, Visible, find_relation
+from headwater.sql.synchronised import difference, is_function, names_of
 
 #: A query may read so many relations. What WITH defines is lowered at each use, so reads can double with each line.
 MOST_READS = 256
@@ -273,34 +274,56 @@ def _relation(node: exp.Expr, env: Environment) -> tuple[Node, Scope]:
 
 
 def _table(node: exp.Table, env: Environment) -> tuple[Node, Scope]:
+    found = _without(node, env) if node.args.get("minus") else _one_table(node, env)
+    for join in node.args.get("joins") or ():
+        found = _join(*found, join, env)
+    return found
+
+
+def _one_table(node: exp.Table, env: Environment) -> tuple[Node, Scope]:
     place = env.place
-    if not isinstance(node.this, exp.Identifier):
-        raise place.unsupported("HW207", "functions in FROM are not supported yet", node)
+    named, policy = names_of(node, place) if is_function(node) else (node.this, None)
     if node.args.get("db"):
         raise place.mistake(
             "HW102", f"there is no relation {place.text(node)}", node, "relations have names of one part"
         )
-    place.only(node, ("this", "alias", "joins"))
-    cte = env.ctes.get(fold(node.name))
-    if cte is not None:
-        found = _named_query(node, cte, env)
-    else:
-        info = find_relation(node, env.relations, [one.name for one in env.ctes.values()], place)
-        shown, columns = _alias(node.args.get("alias"), env)
-        env.aliases.reads += 1
-        if env.aliases.reads > MOST_READS:
-            raise env.place.mistake(
-                "HW142",
-                f"the query reads more than {MOST_READS} relations",
-                node,
-                "what WITH defines counts each time it is read: make it a view",
-            )
-        scan = Scan(info.name, env.aliases.take(shown or info.name), info.fields, since=info.since, grows=info.grows)
-        names = _renamed(tuple(f.name for f in info.fields), columns, node, env)
-        found = scan, Lowered(scan, names).visible(shown or node.name)
-    for join in node.args.get("joins") or ():
-        found = _join(*found, join, env)
-    return found
+    place.only(node, ("this", "alias", "joins", "minus"))
+    cte = env.ctes.get(fold(named.name))
+    if cte is not None and policy is None:
+        return _named_query(node, cte, env)
+    info = find_relation(named, env.relations, [one.name for one in env.ctes.values()], place, policy)
+    shown, columns = _alias(node.args.get("alias"), env)
+    env.aliases.reads += 1
+    if env.aliases.reads > MOST_READS:
+        raise env.place.mistake(
+            "HW142",
+            f"the query reads more than {MOST_READS} relations",
+            node,
+            "what WITH defines counts each time it is read: make it a view",
+        )
+    scan = Scan(info.name, env.aliases.take(shown or named.name), info.fields, since=info.since, grows=info.grows)
+    names = _renamed(tuple(f.name for f in info.fields), columns, node, env)
+    return scan, Lowered(scan, names).visible(shown or named.name)
+
+
+def _without(node: exp.Table, env: Environment) -> tuple[Node, Scope]:
+    """`R(S) a - R(T) b`: what is in the one relation and not in the other, under the name of the first."""
+    place = env.place
+    sides = [_one_table(one, env) for one in (node, node.args["minus"])]
+    stamps = set()
+    for table, (side, _) in zip((node, node.args["minus"]), sides, strict=True):
+        named, _ = names_of(table, place) if is_function(table) else (table.this, None)
+        info = env.relations.find(fold(named.name)) if fold(named.name) not in env.ctes else None
+        if info is not None and info.stamp is not None and isinstance(side, Scan):
+            stamps.add(f"{side.alias}.{info.stamp}")
+    (left, names), (right, _) = sides
+    kinds = [[f.type for f in side.schema if f.name not in stamps] for side in (left, right)]
+    if kinds[0] != kinds[1]:
+        raise place.mistake("HW126", f"{place.text(node)} have different columns", node, "cast one of them in a view")
+    rest = difference(left, right, frozenset(stamps), env.aliases.internal)
+    [visible] = names.relations
+    shown = tuple((text, column) for text, column in visible.columns if column.name not in stamps)
+    return rest, Scope((Visible(visible.alias, shown),))
 
 
 def _named_query(node: exp.Table, cte: Cte, env: Environment) -> tuple[Node, Scope]:

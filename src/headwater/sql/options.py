@@ -4,7 +4,8 @@ Each becomes an `Option`; its value has one of these forms:
 
 | clause | value |
 |---|---|
-| `KEY (a, b)` | tuple of `Name` |
+| `KEY (a, b)`, `KEY a, b` | tuple of `Name` |
+| `OP BY c [(UPSERT 'i', 'u', DELETE 'd', IGNORE 'x')]` | `OpBy` |
 | `SEQUENCE BY c`, `TIMESTAMP BY c` | `Name` |
 | `PARTITION LENGTH n` | int, seconds |
 | `LATENESS d` | int, microseconds |
@@ -14,6 +15,7 @@ Each becomes an `Option`; its value has one of these forms:
 | `REFRESH EVERY EPOCH`, `ON QUERY`, `MANUAL` | `"EVERY EPOCH"`, `"ON QUERY"`, `"MANUAL"` |
 | `REFRESH EVERY d` | int, microseconds |
 | `REFRESH ON p` | `Name` |
+| `RETAIN CHANGES d`, `RETAIN CHANGES ALL` | int, microseconds, or `"ALL"` |
 | `STRATEGY 's'` | str, in small letters |
 
 A length of time `d` is `7 DAYS`, `1 HOUR 30 MINUTES`, or an interval: `INTERVAL 5 MINUTES`, `INTERVAL '5' MINUTE`,
@@ -28,7 +30,17 @@ from decimal import Decimal
 
 from headwater.errors import NotSupported, Span, UserError
 from headwater.sql.dialect import Headwater
-from headwater.sql.statements import CreateStream, CreateView, Explain, Feed, Name, Option, Statement
+from headwater.sql.statements import (
+    CreateStream,
+    CreateTagged,
+    CreateView,
+    Explain,
+    Feed,
+    Name,
+    OpBy,
+    Option,
+    Statement,
+)
 
 STRATEGIES = ("tree", "viewlet", "viewlet naive", "first order", "re-evaluate", "recompute")
 EXPLAIN_FORMATS = ("text", "tree", "mermaid", "json")
@@ -52,6 +64,25 @@ Clauses = dict[str, Callable[[Headwater.Parser], object]]
 def read_stream_options(parser: Headwater.Parser) -> tuple[Option, ...]:
     """Read the clauses after the columns of CREATE STREAM, in any order."""
     return _read(parser, _STREAM_CLAUSES)
+
+
+def read_tagged_options(parser: Headwater.Parser) -> tuple[Option, ...]:
+    """Read the clauses of CREATE TAGGED STREAM, in any order."""
+    return _read(parser, {name: _STREAM_CLAUSES[name] for name in TAGGED_CLAUSES})
+
+
+def read_port(parser: Headwater.Parser) -> Feed:
+    """Read where REGISTER SOURCE listens: `port5501`, `port 5501` or `5501`, on this machine."""
+    place = parser.here
+    word = parser.word()
+    if word == "PORT":
+        parser.take("PORT")
+        word = ""
+    digits = parser.number("a port, such as port5501") if not word else parser.name("a port").text[4:]
+    wrong = (word and not word.startswith("PORT")) or not re.fullmatch(r"\d{1,5}", digits, re.ASCII)
+    if wrong or not 0 < int(digits) < 65536:
+        raise UserError("HW004", "this is no port", span=parser.since(place), hint="write port5501, say")
+    return Feed("socket", f"localhost:{digits}")
 
 
 def read_view_options(parser: Headwater.Parser) -> tuple[Option, ...]:
@@ -213,8 +244,50 @@ def read_strategy(parser: Headwater.Parser) -> str:
     return strategy
 
 
+def _read_key(parser: Headwater.Parser) -> tuple[Name, ...]:
+    if parser.at("("):
+        return parser.names("a column")
+    names = [parser.name("a column")]
+    while parser.take(","):
+        names.append(parser.name("a column"))
+    return tuple(names)
+
+
+#: What OP BY understands if it is not told: the codes of Debezium, and of Spark's change feeds.
+OPERATIONS: dict[str, tuple[str, ...]] = {
+    "UPSERT": ("c", "r", "u", "insert", "update", "update_postimage"),
+    "DELETE": ("d", "delete"),
+    "IGNORE": ("update_preimage",),
+}
+
+
+def _read_op_by(parser: Headwater.Parser) -> OpBy:
+    """`OP BY column`, and perhaps what its values mean."""
+    column = parser.name("a column")
+    if not parser.at("("):
+        return OpBy(column, dict(OPERATIONS))
+    found: dict[str, list[str]] = {name: [] for name in OPERATIONS}
+    action = ""
+
+    def value() -> None:
+        nonlocal action
+        action = next((name for name in OPERATIONS if parser.take(name)), action)
+        if not action:
+            raise parser.expected("UPSERT, DELETE or IGNORE")
+        place = parser.here
+        text = parser.string(f"a value of {column.text} in quotes")
+        if any(text in values for values in found.values()):
+            raise UserError("HW003", f"'{text[:40]}' is given twice", span=place, hint="a value has one meaning")
+        found[action].append(text)
+
+    parser.listed(value)
+    return OpBy(column, {name: tuple(values) for name, values in found.items()})
+
+
 _STREAM_CLAUSES: Clauses = {
-    "KEY": lambda parser: parser.names("a column"),
+    "KEY": _read_key,
+    "OP BY": _read_op_by,
+    "STRICT": lambda parser: True,
     "SEQUENCE BY": lambda parser: parser.name("a column"),
     "TIMESTAMP BY": lambda parser: parser.name("a column"),
     "PARTITION LENGTH": _read_seconds,
@@ -222,7 +295,10 @@ _STREAM_CLAUSES: Clauses = {
     "RETAIN": _read_retain,
     "FROM": _read_feed,
 }
+#: The clauses that a tagged stream may have: its columns and its source are those of the raw stream.
+TAGGED_CLAUSES = ("KEY", "SEQUENCE BY", "STRICT", "RETAIN")
 _VIEW_CLAUSES: Clauses = {
+    "RETAIN CHANGES": _read_retain,
     "REFRESH": _read_refresh,
     "STRICT": lambda parser: True,
     "STRATEGY": read_strategy,
@@ -235,7 +311,7 @@ def refuse_unsupported_options(statement: Statement) -> None:
     Raises:
         NotSupported: at the first such clause.
     """
-    if not isinstance(statement, CreateStream | CreateView | Explain):
+    if not isinstance(statement, CreateStream | CreateTagged | CreateView | Explain):
         return
     for option in statement.options:
         if not _is_supported(option):
@@ -250,35 +326,20 @@ def refuse_unsupported_options(statement: Statement) -> None:
 
 def _is_supported(option: Option) -> bool:
     match option.name:
-        case "RETAIN" | "STRICT" | "FROM" | "STRATEGY":
-            return True
+        case "TIMESTAMP BY" | "PARTITION LENGTH" | "LATENESS":
+            return False
         case "REFRESH":
-            return option.value == "EVERY EPOCH"
-    return False
+            return option.value != "ON QUERY"
+    return True
 
 
 def _shown(option: Option) -> str:
-    match option.name, option.value:
-        case "FROM", Feed(format=name):
-            return f"FROM {name}"
-        case "REFRESH", int():
-            return "REFRESH EVERY n SECONDS"
-        case "REFRESH", Name(text=name):
-            return f"REFRESH ON {name}"
-        case "REFRESH", policy:
-            return f"REFRESH {policy}"
-        case "STREAMED" | "COMPLETE", _:
-            return f"CREATE {option.name} VIEW"
-    return option.name
+    return f"REFRESH {option.value}" if option.name == "REFRESH" else option.name
 
 
 _INSTEAD = {
-    "KEY": "use a TABLE with a PRIMARY KEY, and UPDATE its rows",
-    "SEQUENCE BY": "leave it out: rows count in the order of their epochs",
     "TIMESTAMP BY": "leave it out and keep the time as an ordinary column",
     "PARTITION LENGTH": "leave it out",
     "LATENESS": "leave it out: a late row is a row like any other",
-    "REFRESH": "leave it out: every view is fresh after every epoch",
-    "STREAMED": "write CREATE VIEW",
-    "COMPLETE": "write CREATE VIEW",
+    "REFRESH": "leave it out, or choose another policy: EVERY EPOCH, EVERY n SECONDS, ON name, MANUAL",
 }

@@ -7,19 +7,23 @@ and literals carry their offsets in the whole text.
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from difflib import get_close_matches
 
 from sqlglot import exp
 
 from headwater.errors import NotSupported, Source, Span, UserError
-from headwater.sql.create import read_create, refuse_repeated
+from headwater.sql.create import read_create, read_register, refuse_repeated
 from headwater.sql.dialect import Headwater, new_parser
 from headwater.sql.names import fold
 from headwater.sql.options import EXPLAIN_FORMATS, no_format, read_settings, read_strategy
 from headwater.sql.reading import guard, split_statements
 from headwater.sql.statements import (
+    AdvanceClock,
     Copy,
     CreateView,
     Delete,
@@ -33,6 +37,7 @@ from headwater.sql.statements import (
     Replan,
     Show,
     Statement,
+    Subscribe,
     Update,
 )
 
@@ -73,14 +78,12 @@ _OTHER_STATEMENTS: dict[str, str | None] = {
     "MSCK": None,
     "OPTIMIZE": None,
     "PREPARE": None,
-    "REGISTER": "write CREATE STREAM",
     "REPAIR": None,
     "REPLACE": "DROP it and CREATE it again",
     "RESET": None,
     "REVOKE": None,
     "ROLLBACK": None,
     "SET": "settings are in headwater.toml, or arguments of connect",
-    "SUBSCRIBE": "in Python, db.observe(callback) is told of every change",
     "TABLE": "write SELECT * FROM ...",
     "TRUNCATE": "write DELETE FROM table",
     "UNCACHE": None,
@@ -129,9 +132,10 @@ def _read_statement(parser: Headwater.Parser) -> Statement:
 
 
 def _read_query(parser: Headwater.Parser) -> Query:
+    streamed = parser.skip_second("SELECT", "STREAMED")
     query = parser.query()
     parser.end()
-    return Query(parser.source, parser.span, query)
+    return Query(parser.source, parser.span, query, streamed)
 
 
 def _refuse(parser: Headwater.Parser, context: str, clauses: dict[str, str | None]) -> None:
@@ -431,8 +435,57 @@ def _read_alter(parser: Headwater.Parser) -> Replan:
     return Replan(parser.source, parser.span, name, strategy)
 
 
+def _read_advance(parser: Headwater.Parser) -> AdvanceClock:
+    """`ADVANCE CLOCK TO '2020-01-01 00:00:00'`, `TIMESTAMP '...'`, seconds since 1970, or NOW."""
+    parser.expect("ADVANCE")
+    if parser.at("STREAM"):
+        hint = "leave it out: streams have no parts yet"
+        raise NotSupported("HW261", "ADVANCE STREAM is not supported yet", span=parser.here, hint=hint)
+    parser.expect("CLOCK")
+    parser.expect("TO")
+    if parser.take("NOW"):
+        parser.end()
+        return AdvanceClock(parser.source, parser.span, None)
+    place = parser.here
+    moment = _read_moment(parser)
+    parser.end()
+    if moment is None:
+        hint = "write TIMESTAMP '2020-01-01 00:00:00', a number of seconds since 1970, or NOW"
+        raise UserError("HW004", "this is not a moment", span=parser.since(place), hint=hint)
+    return AdvanceClock(parser.source, parser.span, moment)
+
+
+def _read_moment(parser: Headwater.Parser) -> dt.datetime | None:
+    try:
+        if parser.next_is_number():
+            return dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=int(Decimal(parser.number("")) * 1_000_000))
+        parser.take("TIMESTAMP")
+        found = dt.datetime.fromisoformat(parser.string("a moment in quotes, a number of seconds, or NOW").strip())
+    except (ValueError, ArithmeticError):
+        return None
+    return found.astimezone(dt.UTC).replace(tzinfo=None) if found.tzinfo else found
+
+
+def _read_subscribe(parser: Headwater.Parser) -> Subscribe:
+    parser.expect("SUBSCRIBE")
+    if parser.at("TO") and parser.next_is_name(ahead=1):
+        parser.take("TO")
+    name = parser.name("a view's name")
+    epoch = None
+    if parser.take("FROM"):
+        parser.expect("EPOCH")
+        place = parser.here
+        digits = parser.number("the number of an epoch")
+        if not re.fullmatch(r"\d{1,18}", digits, re.ASCII):
+            raise UserError("HW004", f"{digits[:40]} is not the number of an epoch", span=place)
+        epoch = int(digits)
+    parser.end()
+    return Subscribe(parser.source, parser.span, name, epoch)
+
+
 _STATEMENTS: dict[str, Callable[[Headwater.Parser], Statement]] = {
     "CREATE": read_create,
+    "REGISTER": read_register,
     "INSERT": _read_insert,
     "DELETE": _read_delete,
     "UPDATE": _read_update,
@@ -444,4 +497,6 @@ _STATEMENTS: dict[str, Callable[[Headwater.Parser], Statement]] = {
     "EXPLAIN": _read_explain,
     "REFRESH": _read_refresh,
     "ALTER": _read_alter,
+    "ADVANCE": _read_advance,
+    "SUBSCRIBE": _read_subscribe,
 }

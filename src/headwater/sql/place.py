@@ -1,13 +1,17 @@
-"""Where a node of a query tree stands in the text, and errors that point there."""
+"""Where a node of a query tree stands in the text, errors that point there, and the moment at which it is asked."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from sqlglot import exp
 
+from headwater import types as t
+from headwater.algebra.clock import now
+from headwater.algebra.scalars import Literal, Scalar
 from headwater.errors import NotSupported, Source, Span, UserError
 from headwater.sql.names import fold
 
@@ -19,10 +23,14 @@ class Place:
     Attributes:
         source: the whole text.
         offset: where in it the parsed part begins.
+        moment: what `now()` means, if the text is about one moment; None for a view, which goes on.
+        clocks: every clock that was bound for a view, with what it was written as, so that an error can point.
     """
 
     source: Source
     offset: int = 0
+    moment: dt.datetime | None = None
+    clocks: list[tuple[Scalar, exp.Expr]] = field(default_factory=list, compare=False)
 
     def span(self, node: exp.Expr | None) -> Span | None:
         """The characters a node covers: the hull of all places noted in it, or in the nearest node above with any."""
@@ -57,6 +65,24 @@ class Place:
     def unsupported(self, code: str, message: str, node: exp.Expr | None, hint: str | None = None) -> NotSupported:
         """Good SQL that Headwater does not do."""
         return NotSupported(code, message, span=self.span(node), source=self.source, hint=hint)
+
+    def clock(self, node: exp.Expr) -> Scalar:
+        """What `now()` means here."""
+        if self.moment is not None:
+            return Literal(self.moment, t.TIMESTAMP)
+        found = now()
+        self.clocks.append((found, node))
+        return found
+
+    def no_window(self, part: Scalar, by_months: bool = False) -> NotSupported:
+        """The error for a clock where a view cannot follow it."""
+        node = next((node for clock, node in self.clocks if clock is part), None)
+        node = node or next((node for clock, node in self.clocks), None)
+        shown = self.text(node) if node is not None else "now()"
+        hint = "a condition of WHERE may compare columns with the clock and a constant: ts > now() - INTERVAL 5 MINUTES"
+        if by_months:
+            hint = "months are added to whole days: current_date() - INTERVAL 1 MONTH, or to date_trunc('DAY', now())"
+        return self.unsupported("HW217", f"a view cannot follow {shown} here", node, f"{hint}; see docs/sql/queries.md")
 
     def only(self, node: exp.Expr, allowed: Iterable[str], code: str = "HW201") -> None:
         """Refuse a node with a part that nobody here reads: nothing a user wrote is ignored."""

@@ -24,12 +24,14 @@ class RelationInfo:
         fields: its columns.
         since: the epoch up to which a new view does not see its rows (`Scan.since`).
         grows: its rows never go (`Scan.grows`).
+        stamp: a column that holds the time at which a row came.
     """
 
     name: str
     fields: t.Schema
     since: int = 0
     grows: bool = False
+    stamp: str | None = None
 
 
 class Relations(Protocol):
@@ -37,6 +39,9 @@ class Relations(Protocol):
 
     def find(self, name: str) -> RelationInfo | None:
         """The relation of a name already folded by `names.fold`."""
+
+    def synchronised(self, name: str, policy: str) -> RelationInfo | None:
+        """A relation as of the last point of a synchronisation stream; both names folded."""
 
     def names(self) -> Iterable[str]:
         """All names, for suggestions."""
@@ -148,13 +153,30 @@ class Scope:
         return place.mistake("HW102", f"no relation in this FROM clause is called {name}", node, hint)
 
 
-def find_relation(node: exp.Table, relations: Relations, more: Iterable[str], place: Place) -> RelationInfo:
-    """The relation a FROM clause names; `more` are names of common table expressions, for suggestions."""
+def find_relation(
+    named: exp.Identifier, relations: Relations, more: Iterable[str], place: Place, policy: exp.Identifier | None = None
+) -> RelationInfo:
+    """The relation a FROM clause names.
+
+    Args:
+        named: its name.
+        relations: where to look.
+        more: names of common table expressions, for suggestions.
+        place: the text.
+        policy: the name of a synchronisation stream, if it is read as of its last point.
+    """
+    at = named
+    if policy is not None and fold(named.name) in {fold(one) for one in more}:
+        reason = f"{named.name} is defined by WITH, and has no points of its own"
+        raise place.mistake("HW183", reason, named, "make it a view, and synchronise that")
     try:
-        info = relations.find(fold(node.name))
+        info = relations.find(fold(named.name))
+        if info is not None and policy is not None:
+            at = policy
+            info = relations.synchronised(fold(named.name), fold(policy.name))
     except HeadwaterError as error:  # it exists, and cannot be read
-        raise error.at(place.span(node.this), place.source) from None
+        raise error.at(place.span(at), place.source) from None
     if info is None:
-        hint = did_you_mean(node.name, [*relations.names(), *more])
-        raise place.mistake("HW102", f"there is no relation {node.name}", node.this, hint)
+        hint = did_you_mean(at.name, [*relations.names(), *more])
+        raise place.mistake("HW102", f"there is no relation {at.name}", at, hint)
     return info

@@ -6,6 +6,7 @@ Names are as written; `headwater.sql.names.fold` gives the form under which they
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -54,9 +55,9 @@ class CreateTable(Statement):
 class Option:
     """A clause of CREATE STREAM or CREATE VIEW, by its keyword, with its value and place.
 
-    `name` is the keyword in capitals ("KEY", "SEQUENCE BY", "TIMESTAMP BY", "PARTITION LENGTH", "LATENESS", "RETAIN",
-    "FROM", "REFRESH", "STRICT", "STRATEGY", "STREAMED", "COMPLETE"). `value` is the parsed value;
-    `headwater.sql.options` lists the form it has for each clause.
+    `name` is the keyword in capitals ("KEY", "OP BY", "SEQUENCE BY", "TIMESTAMP BY", "PARTITION LENGTH", "LATENESS",
+    "RETAIN", "FROM", "REFRESH", "RETAIN CHANGES", "STRICT", "STRATEGY", "STREAMED", "COMPLETE"). `value` is the parsed
+    value; `headwater.sql.options` lists the form it has for each clause.
     """
 
     name: str
@@ -77,11 +78,29 @@ class Feed:
 
 
 @dataclass(frozen=True)
+class OpBy:
+    """OP BY: the column that says what an arriving row does, and the values that mean UPSERT, DELETE and IGNORE."""
+
+    column: Name
+    values: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
 class CreateStream(Statement):
-    """CREATE STREAM with its clauses."""
+    """CREATE STREAM with its clauses, or REGISTER SOURCE, which has none but FROM."""
 
     name: Name
     columns: t.Schema
+    options: tuple[Option, ...] = ()
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateTagged(Statement):
+    """CREATE TAGGED STREAM name OVER raw stream, with the clauses that a stream may have besides FROM and OP BY."""
+
+    name: Name
+    over: Name
     options: tuple[Option, ...] = ()
     if_not_exists: bool = False
 
@@ -193,6 +212,21 @@ class Refresh(Statement):
 
 
 @dataclass(frozen=True)
+class AdvanceClock(Statement):
+    """ADVANCE CLOCK TO moment: the clock stands there from now on; without a moment (TO NOW) it goes again."""
+
+    moment: dt.datetime | None
+
+
+@dataclass(frozen=True)
+class Subscribe(Statement):
+    """SUBSCRIBE [TO] name [FROM EPOCH n]: the changes of a view up to now."""
+
+    name: Name
+    from_epoch: int | None = None
+
+
+@dataclass(frozen=True)
 class Replan(Statement):
     """ALTER VIEW name REPLAN [STRATEGY 's']: maintain a view by another program from now on."""
 
@@ -202,6 +236,7 @@ class Replan(Statement):
 
 @dataclass(frozen=True)
 class Query(Statement):
-    """SELECT (or WITH, VALUES): answered once, now."""
+    """SELECT (or WITH, VALUES): answered once, now; SELECT STREAMED as the changes that lead there from nothing."""
 
     query: exp.Expression
+    streamed: bool = False

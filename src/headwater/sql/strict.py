@@ -176,6 +176,16 @@ class StrictParser(SparkExpressions):
             raise self.expected("'('")
         return super()._parse_in(this, alias)
 
+    def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        # SyncSQL writes the difference of two relations as R(a) x - R(b) y. Elsewhere no minus can follow a table.
+        table = super()._parse_table(*args, **kwargs)
+        if isinstance(table, exp.Table) and self._match(TokenType.DASH):
+            other = super()._parse_table(*args, **kwargs)
+            if not isinstance(other, exp.Table):
+                raise self.expected("a relation")
+            table.set("minus", other)
+        return table
+
     def _parse_table_part(self, schema: bool = False) -> exp.Expr | None:
         if self.next_is_string() or self._curr.token_type == TokenType.DOT:
             raise self.expected("a relation")

@@ -91,6 +91,11 @@ def parse_type(text: str) -> t.Type:
     return found
 
 
+def is_type(word: str) -> bool:
+    """Whether a word in capitals begins the name of a type."""
+    return word in _SIMPLE or word in (*_DECIMALS, "ARRAY", "MAP", "STRUCT", "INTERVAL")
+
+
 def read_type(parser: Headwater.Parser) -> t.Type:
     """Read a type at the cursor."""
     start = parser.here

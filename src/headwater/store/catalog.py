@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -12,11 +13,14 @@ import duckdb
 
 from headwater import types as t
 from headwater.algebra.read import read_type
+from headwater.algebra.scalars import FALSE, TRUE, Scalar
 from headwater.emit.layout import Grouped
 from headwater.emit.maintain import grouped_maps
+from headwater.errors import UserError
 from headwater.plan.program import Program, program_from_dict
-from headwater.plan.wanted import Wanted, everything, wanted_of
+from headwater.plan.wanted import Reading, Wanted, everything, wanted_by
 from headwater.sql.names import fold
+from headwater.store.policies import Policy, When, policy_from_dict, synchronised
 
 
 class Kind(Enum):
@@ -25,9 +29,13 @@ class Kind(Enum):
     STREAM = "stream"
     TABLE = "table"
     VIEW = "view"
+    #: `S@p`: another relation as of the last tick of a refresh policy.
+    SYNCHRONISED = "synchronised relation"
 
 
 RETAIN_ALL = "ALL"
+#: The stream of whole seconds as they pass, which is there as soon as something reads it.
+CLOCK_STREAM, CLOCK_COLUMN, CLOCK_FORMAT = "clockStr", "TimePoint", "clock"
 
 
 @dataclass(frozen=True)
@@ -43,19 +51,53 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Codes:
+    """OP BY: which column of an arriving row says what to do with it, and what its values mean.
+
+    Attributes:
+        column: its name; it is not a column of the relation.
+        type: its type.
+        position: where it stands among the columns as they were declared.
+        upserts: values of a row that is put in place of the last one of its key.
+        deletes: values of a row whose key goes.
+        ignores: values of a row that changes nothing.
+    """
+
+    column: str
+    type: str
+    position: int
+    upserts: tuple[str, ...]
+    deletes: tuple[str, ...]
+    ignores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Relation:
     """One stream, table or view.
 
     Attributes:
-        key: primary key of a table; empty for a bag of rows.
+        key: primary key of a table, or KEY of a stream; empty for a bag of rows.
+        identity: of a view: the columns that tell its rows apart, none if it has one row at most; None if nothing does.
+        sequence: SEQUENCE BY of a keyed stream: a row with a lower value than the last one of its key comes too late.
+        codes: OP BY of a keyed stream.
+        stamp: a column that is not given but filled with the epoch's clock, in whole seconds.
+        over: of a tagged stream: the raw stream whose rows it takes.
+        partial: of a keyed stream: the epoch after which rows were left out of its store that no view could use.
+        policy: of a synchronised relation: when it takes what has changed.
+        of: of a synchronised relation: the relation that it stands for.
+        appends: of a synchronised relation: whether the relation that it stands for is a stream that only grows.
+        refresh: what a view's REFRESH says; None for one that is fresh after every epoch.
+        changes: for how many microseconds a view's changes are kept for subscribers, `ALL`, or None.
         static: a table that does not change once a view uses it.
         retain: for how many microseconds a stream's rows stay for new views to start from, `ALL`, or None.
         source: where the rows of a stream come from; None if only statements and the API put rows in.
-        begins: the epoch after which all rows of a stream are stored; older ones are gone or were never kept.
+        begins: the epoch after which all rows of a stream are stored, or all changes of a view that keeps them; older
+            ones are gone or were never kept.
         sql: the statement that made it.
         created: the epoch after which it was made.
         program: how a view is maintained.
-        strict: a view that must never be recomputed from its inputs.
+        strict: a view that must never be recomputed from its inputs; a keyed stream that refuses to delete what is not
+            there.
         suspended: why a view stopped following its inputs, if it did.
         stopped: the last epoch a suspended view has seen.
     """
@@ -64,6 +106,17 @@ class Relation:
     kind: Kind
     fields: t.Schema
     key: tuple[str, ...] = ()
+    identity: tuple[str, ...] | None = None
+    sequence: str | None = None
+    codes: Codes | None = None
+    stamp: str | None = None
+    over: str | None = None
+    partial: int | None = None
+    policy: Policy | None = None
+    of: str | None = None
+    appends: bool = False
+    refresh: Policy | None = None
+    changes: int | str | None = None
     static: bool = False
     retain: int | str | None = None
     source: Source | None = None
@@ -80,6 +133,23 @@ class Relation:
         return fold(self.name)
 
     @property
+    def has_feed(self) -> bool:
+        """Whether a pipeline brings its rows."""
+        return self.source is not None and self.source.format != CLOCK_FORMAT
+
+    @property
+    def flows(self) -> bool:
+        """Whether its rows come and never go, so that they need not be kept: a stream without a key."""
+        return self.appends or (self.kind is Kind.STREAM and not self.key)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The relations that it follows from, and those that tell it when to follow."""
+        if self.policy is not None and self.of is not None:
+            return (self.of, self.policy.name) if self.policy.when is When.ON else (self.of,)
+        return (self.over,) if self.over is not None else self.program_inputs
+
+    @property
     def program_inputs(self) -> tuple[str, ...]:
         """What a view reads."""
         return self.program.inputs if self.program else ()
@@ -90,6 +160,36 @@ class Relation:
         by_name = {f.name: f for f in self.fields}
         return tuple(replace(by_name[name], nullable=False) for name in self.key)
 
+    @property
+    def is_keyed_stream(self) -> bool:
+        """Whether an arriving row replaces the last one of its key."""
+        return self.kind is Kind.STREAM and bool(self.key)
+
+    @cached_property
+    def arriving(self) -> t.Schema:
+        """The columns of rows on their way in: without one that is stamped, with one that says what to do with the row.
+
+        A row that deletes needs only its key, and its place in the sequence.
+        """
+        fields = [f for f in self.fields if f.name != self.stamp]
+        if self.codes is None:
+            return tuple(fields)
+        needed = {*self.key, self.sequence}
+        fields = [replace(f, nullable=f.nullable or f.name not in needed) for f in fields]
+        fields.insert(self.codes.position, t.Field(self.codes.column, read_type(self.codes.type)))
+        return tuple(fields)
+
+    @property
+    def buried(self) -> str:
+        """The name of the store that has, of each key that is gone, the sequence that it went with."""
+        return f"{self.name}#gone"
+
+    @cached_property
+    def buried_fields(self) -> t.Schema:
+        """The columns of that store: the key and the sequence."""
+        by_name = {f.name: f for f in self.fields}
+        return tuple(by_name[name] for name in (*self.key, self.sequence) if name is not None)
+
     def to_json(self) -> str:
         return json.dumps(
             {
@@ -97,6 +197,17 @@ class Relation:
                 "kind": self.kind.value,
                 "fields": [[f.name, str(f.type), f.nullable] for f in self.fields],
                 "key": list(self.key),
+                "identity": None if self.identity is None else list(self.identity),
+                "sequence": self.sequence,
+                "codes": asdict(self.codes) if self.codes else None,
+                "stamp": self.stamp,
+                "over": self.over,
+                "partial": self.partial,
+                "policy": self.policy.to_dict() if self.policy else None,
+                "of": self.of,
+                "appends": self.appends,
+                "refresh": self.refresh.to_dict() if self.refresh else None,
+                "changes": self.changes,
                 "static": self.static,
                 "retain": self.retain,
                 "source": asdict(self.source) if self.source else None,
@@ -116,13 +227,68 @@ def _from_json(text: str, schemas: Mapping[str, t.Schema]) -> Relation:
     fields = tuple(t.Field(name, read_type(of), nullable) for name, of, nullable in data["fields"])
     program = program_from_dict(data["program"], schemas) if data["program"] else None
     source = Source(**data["source"]) if data["source"] else None
-    rest = {
-        key: data[key]
-        for key in ("name", "static", "retain", "begins", "sql", "created", "strict", "suspended", "stopped")
-    }
+    codes = data["codes"]
+    lists = {name: tuple(one) for name, one in codes.items() if isinstance(one, list)} if codes else {}
+    rest = {key: data[key] for key in _PLAIN}
     return Relation(
-        kind=Kind(data["kind"]), fields=fields, key=tuple(data["key"]), source=source, program=program, **rest
+        kind=Kind(data["kind"]),
+        fields=fields,
+        key=tuple(data["key"]),
+        identity=None if data["identity"] is None else tuple(data["identity"]),
+        source=source,
+        program=program,
+        codes=Codes(**{**codes, **lists}) if codes else None,
+        policy=policy_from_dict(data["policy"]) if data["policy"] else None,
+        refresh=policy_from_dict(data["refresh"]) if data["refresh"] else None,
+        **rest,
     )
+
+
+_PLAIN = (
+    *("name", "sequence", "stamp", "over", "partial", "of", "appends", "changes", "static", "retain", "begins"),
+    *("sql", "created", "strict"),
+    *("suspended", "stopped"),
+)
+
+
+def clock_stream(epoch: int, moment: dt.datetime) -> Relation:
+    """The clock stream, as it is made after an epoch, at a moment: seconds before that are none of its own."""
+    fields = (t.Field(CLOCK_COLUMN, t.BIGINT, nullable=False),)
+    source = Source(CLOCK_FORMAT, moment.isoformat())
+    return Relation(CLOCK_STREAM, Kind.STREAM, fields, source=source, begins=epoch, created=epoch)
+
+
+def follower(relation: Relation, policy: Policy, epoch: int) -> Relation:
+    """The relation that stands for another as synchronised by a policy, as it is made after an epoch."""
+    return Relation(
+        synchronised(relation.name, policy),
+        Kind.SYNCHRONISED,
+        relation.fields,
+        key=relation.key,
+        identity=relation.identity,
+        stamp=relation.stamp,
+        policy=policy,
+        of=relation.name,
+        appends=relation.flows,
+        retain=relation.retain if relation.flows else None,
+        begins=relation.begins if relation.retain is not None else epoch,
+        created=epoch,
+    )
+
+
+def on_stream(relation: Relation) -> Policy:
+    """The policy that ticks when a row comes to a relation.
+
+    Raises:
+        UserError: HW180, the relation has other columns than one time.
+    """
+    if len(relation.fields) != 1 or not isinstance(relation.fields[0].type, t.Integer | t.Timestamp | t.Date):
+        raise UserError(
+            "HW180",
+            f"{relation.name} is no synchronisation stream: it must have one column, which is a time",
+            hint="a time is a TIMESTAMP, a DATE or a number of seconds; make a view that selects only that column",
+        )
+    return Policy(When.ON, name=relation.name)
 
 
 SCHEMA = (
@@ -130,9 +296,10 @@ SCHEMA = (
     "CREATE SCHEMA IF NOT EXISTS data",
     "CREATE TABLE IF NOT EXISTS hw.meta (key VARCHAR, value VARCHAR)",
     "CREATE TABLE IF NOT EXISTS hw.relations (id BIGINT, folded VARCHAR, definition VARCHAR)",
-    "CREATE TABLE IF NOT EXISTS hw.epochs (number BIGINT, clock TIMESTAMP, changes BIGINT, by_relation VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS hw.epochs (number BIGINT, clock TIMESTAMP, changes BIGINT, by_relation VARCHAR,"
+    " ticked VARCHAR)",
     "CREATE TABLE IF NOT EXISTS hw.progress (pipeline VARCHAR, batch BIGINT)",
-    "CREATE TABLE IF NOT EXISTS hw.rejects (stream VARCHAR, epoch BIGINT, records BIGINT)",
+    "CREATE TABLE IF NOT EXISTS hw.rejects (stream VARCHAR, epoch BIGINT, records BIGINT, reason VARCHAR)",
 )
 
 
@@ -148,6 +315,7 @@ class Catalog:
         self.relations = relations
         self.version = version
         self._by_name = {one.folded: one for one in relations}
+        self._kept_rows: dict[str, Scalar] = {}
 
     def __iter__(self) -> Iterator[Relation]:
         return iter(self.relations)
@@ -156,31 +324,93 @@ class Catalog:
         return self._by_name.get(fold(name))
 
     def dependents(self, name: str) -> tuple[Relation, ...]:
-        """Views that read a relation directly, oldest first."""
+        """What reads a relation directly, oldest first."""
         key = fold(name)
-        return tuple(one for one in self.relations if one.program and key in {fold(i) for i in one.program.inputs})
+        return tuple(one for one in self.relations if key in {fold(i) for i in one.reads})
 
     def all_dependents(self, name: str) -> tuple[Relation, ...]:
-        """Views that read a relation directly or through other views, oldest first."""
+        """What reads a relation directly or through others, oldest first."""
         found = {fold(name)}
         out: list[Relation] = []
         for one in self.relations:
-            if one.program and found & {fold(i) for i in one.program.inputs}:
+            if found & {fold(i) for i in one.reads}:
                 found.add(one.folded)
                 out.append(one)
         return tuple(out)
 
+    def unread(self, names: set[str]) -> set[str]:
+        """Names of synchronised relations that nobody reads once these relations are gone, by their folded names."""
+        left = [one for one in self.relations if one.folded not in names]
+        read = {fold(name) for one in left for name in one.reads}
+        return {one.folded for one in left if one.policy is not None and one.folded not in read}
+
+    def synchronised(self, name: str) -> tuple[Relation, ...]:
+        """The synchronised relations that stand for a relation."""
+        key = fold(name)
+        return tuple(one for one in self.relations if one.of is not None and fold(one.of) == key)
+
+    def tagged_over(self, stream: Relation) -> tuple[Relation, ...]:
+        """The tagged streams that take the rows of a raw stream."""
+        return tuple(one for one in self.relations if one.over is not None and fold(one.over) == stream.folded)
+
     def keeps(self, relation: Relation) -> bool:
-        """Whether a relation's rows are stored: always, but for a stream that nothing looks back into."""
-        if relation.kind is not Kind.STREAM or relation.retain is not None:
+        """Whether a relation's rows are stored: always, but for a stream that nothing looks back into.
+
+        A keyed stream always is: what a row replaces must be known.
+        """
+        if not relation.flows or relation.retain is not None:
             return True
         return any(one.program and relation.name in one.program.stored_reads for one in self.relations)
 
+    def readings(self, relation: Relation) -> list[Reading]:
+        """The programs that read a relation's rows, each with the name under which it does.
+
+        That is the relation's own name, or the one of a synchronised relation that stands for it.
+        """
+        return [(name, program) for program in self.programs for name in self.known_as(relation)]
+
     def wanted(self, stream: Relation) -> Wanted:
-        """What of a stream must be stored, if anything is: all of it if it is retained, else what views use."""
-        if stream.retain is not None:
-            return everything(stream.fields)
-        return wanted_of(stream.name, [one.program for one in self.relations if one.program])
+        """What of a stream must be handed over and stored, if anything is: all of it if it is retained, else what
+        views use.
+
+        A row of a keyed stream is always wanted: it replaces another one, even if it is of no use itself.
+        """
+        if stream.retain is not None or stream.key or self.tagged_over(stream):
+            return everything(stream.arriving)
+        return wanted_by(self.readings(stream))
+
+    def known_as(self, relation: Relation) -> tuple[str, ...]:
+        """The names under which programs read a relation: its own, and those of the relations that stand for it."""
+        return (relation.name, *(one.name for one in self.synchronised(relation.name)))
+
+    def kept_rows(self, stream: Relation, beside: Program | None = None) -> Scalar:
+        """Which rows of a keyed stream are kept: TRUE, or the condition that one of its views has.
+
+        (Ghanem et al., "Supporting Views in Data Stream Management Systems", section 10.3.1: the merged Select-Tagger.)
+        All are kept if RETAIN asks for it, if STRICT must know every key, or if nothing reads the stream yet.
+
+        Args:
+            stream: which.
+            beside: a program that is to be counted among those that read it, in place of the one of its name.
+        """
+        if beside is None and stream.name in self._kept_rows:
+            return self._kept_rows[stream.name]
+        readings = self.readings(stream)
+        if beside is not None:
+            readings = [one for one in readings if one[1].view != beside.view]
+            readings += [(name, beside) for name in self.known_as(stream)]
+        rows = wanted_by(readings).rows
+        kept = TRUE if stream.retain is not None or stream.strict or rows == FALSE else rows
+        if beside is None:
+            self._kept_rows[stream.name] = kept
+        return kept
+
+    @property
+    def keys(self) -> Mapping[str, tuple[str, ...]]:
+        """What tells the rows of each relation apart, where something does."""
+        return {
+            one.name: one.key or one.identity or () for one in self.relations if one.key or one.identity is not None
+        }
 
     @property
     def programs(self) -> list[Program]:
@@ -198,6 +428,18 @@ class Catalog:
 
     def with_added(self, relation: Relation) -> Catalog:
         return Catalog((*self.relations, relation), self.version + 1)
+
+    def noting_partial(self, epoch: int) -> Catalog:
+        """The same, in which it is noted since which epoch keyed streams leave rows out; `epoch` is the last one."""
+        changed = self
+        for one in self.relations:
+            if one.is_keyed_stream:
+                since: int | None = one.partial if one.partial is not None else epoch
+                if self.kept_rows(one) == TRUE and since == epoch:  # nothing has come meanwhile
+                    since = None
+                if since != one.partial:
+                    changed = changed.with_changed(replace(one, partial=since))
+        return changed
 
     def without(self, names: set[str]) -> Catalog:
         return Catalog(tuple(one for one in self.relations if one.folded not in names), self.version + 1)

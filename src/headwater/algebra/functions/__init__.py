@@ -24,6 +24,7 @@ from headwater.algebra.functions import (  # isort: skip
     arrays as arrays,
     attempts as attempts,
     bits as bits,
+    clock as clock,
     codes as codes,
     comparison as comparison,
     conditional as conditional,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from headwater import types as t
@@ -106,9 +106,21 @@ def may_raise(scalar: Scalar) -> bool:
     """Whether some row makes the expression raise, so that it has to stay behind the conditions that guard it."""
     from headwater.algebra.functions.casts import cast_raises
 
-    for node in scalar.walk():
+    for node in _computed_of_rows(scalar):
         if isinstance(node, Call) and REGISTRY[node.function].raises and not _has_room(node):
             return True
         if isinstance(node, Cast) and not node.safe and cast_raises(node.arg.type, node.type):
             return True
     return False
+
+
+def _computed_of_rows(scalar: Scalar) -> Iterator[Scalar]:
+    """The parts of a scalar that rows decide: what is computed from the clock alone is the same for all of them."""
+    from headwater.algebra.clock import is_moment, reads_clock
+
+    if not reads_clock(scalar):
+        yield from scalar.walk()
+    elif not is_moment(scalar):
+        yield scalar
+        for child in scalar.children:
+            yield from _computed_of_rows(child)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headwater import types as t
+from headwater.algebra.clock import reads_clock
 from headwater.algebra.evaluate import canonical
 from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.functions.evaluate import evaluate_scalar
@@ -20,7 +21,7 @@ def evaluate_values(node: Node) -> Node:
 
 def _evaluate(node: Node) -> Node:
     match node:
-        case Project(input=Values() as values, columns=columns):
+        case Project(input=Values() as values, columns=columns) if not any(reads_clock(one) for _, one in columns):
             try:
                 rows = tuple(
                     tuple(

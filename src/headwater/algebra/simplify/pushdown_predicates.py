@@ -6,8 +6,10 @@ condition: it is asked only of rows that SQL asks it of.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from headwater.algebra.clock import reads_clock
 from headwater.algebra.functions import may_raise
 from headwater.algebra.nodes import Filter, Join, Negate, Node, Over, Present, Project, Repeat, Sum, Union, rebuild
 from headwater.algebra.scalars import Column, Scalar, conjunction, conjuncts, substitute
@@ -70,8 +72,11 @@ class _Pusher:
 
     def _push_into_present(self, node: Present, parts: list[Scalar]) -> Node:
         outputs = dict(node.outputs)
-        wanted = conjuncts(node.having) + [substitute(part, outputs) for part in parts]
         keys = dict(node.sums.keys)
+        above = [part for part in parts if _stays_above(substitute(part, outputs), keys)]
+        if above:
+            return Filter(self.push(node, [part for part in parts if part not in above]), conjunction(above))
+        wanted = conjuncts(node.having) + [substitute(part, outputs) for part in parts]
         below, here = [], []
         for part in wanted:
             # A condition on keys takes or leaves whole groups. Without keys there is one group, even of no rows.
@@ -88,12 +93,21 @@ class _Pusher:
     def _push_into_over(self, node: Over, parts: list[Scalar]) -> Node:
         """A condition on keys takes or leaves whole partitions; others are asked of what the window functions say."""
         outputs = dict(node.outputs)
-        keys = {key.name for _, key in node.keys if isinstance(key, Column)}
+        keys: dict[str, Scalar] = {key.name: key for _, key in node.keys if isinstance(key, Column)}
+        above = [part for part in parts if _stays_above(substitute(part, outputs), keys)]
+        if above:
+            return Filter(self.push(node, [part for part in parts if part not in above]), conjunction(above))
         below: list[Scalar] = []
         here: list[Scalar] = []
         for part in conjuncts(node.having) + [substitute(part, outputs) for part in parts]:
-            whole = part.columns and part.columns <= keys and not may_raise(part)
+            whole = part.columns and part.columns <= keys.keys() and not may_raise(part)
             (below if whole else here).append(part)
         having = conjunction(here)
         source = self.push(node.input, below)
         return rebuild(node, (source,)) if having == node.having else replace(node, input=source, having=having)
+
+
+def _stays_above(part: Scalar, keys: Mapping[str, Scalar]) -> bool:
+    """Whether a condition is not taken into a block: the clock moves by itself, so it decides outside (`During`)."""
+    about_keys = part.columns and part.columns <= keys.keys()
+    return reads_clock(part) and (not about_keys or may_raise(substitute(part, keys)))

@@ -10,6 +10,7 @@ from headwater.emit.functions import (  # isort: skip
     arithmetic as arithmetic,
     arrays as arrays,
     attempts as attempts,
+    clock as clock,
     codes as codes,
     dates as dates,
     logic as logic,

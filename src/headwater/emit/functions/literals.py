@@ -9,6 +9,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from headwater import types as t
+from headwater.algebra.clock import reads_clock
 from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.functions.evaluate import evaluate_scalar
 from headwater.algebra.scalars import Literal, Scalar
@@ -23,7 +24,7 @@ def constant(scalar: Scalar) -> Literal | None:
     """
     if isinstance(scalar, Literal):
         return scalar
-    if scalar.columns:
+    if scalar.columns or reads_clock(scalar):
         return None
     return Literal(evaluate_scalar(scalar, {}), scalar.type)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headwater.algebra.nodes import Present, Project
+from headwater.algebra.clock import CLOCK
+from headwater.algebra.nodes import During, Present, Project
+from headwater.delta.clock import entering, leaving
 from headwater.delta.derive import derive
 from headwater.plan.program import Add, BlockPlan, Map, Statement, Touch
 
@@ -22,6 +24,8 @@ def first_order(one: Map) -> BlockPlan:
 
 def statements_of(one: Map) -> list[Statement]:
     """What follows for a map from a change of each relation that it reads."""
+    if isinstance(one.definition, During):
+        return _window(one, one.definition)
     keys = one.keys
     if keys is not None:
         return [
@@ -38,3 +42,11 @@ def statements_of(one: Map) -> list[Statement]:
         ]
     linear = one.definition.input if isinstance(one.definition, Present) else one.definition
     return [Add(relation, one.name, term) for relation in sorted(linear.relations) for term in derive(linear, relation)]
+
+
+def _window(one: Map, window: During) -> list[Statement]:
+    """A window follows the clock, the map of its rows to come, and what it is a window of."""
+    by_clock = [Add(CLOCK, one.name, term) for term in leaving(window, one.name, one.fields)]
+    by_time = [Add(one.coming.relation, one.name, entering(window, one.coming))] if one.coming else []
+    by_change = [Add(name, one.name, term) for name in sorted(window.relations) for term in derive(window, name)]
+    return [*by_clock, *by_time, *by_change]

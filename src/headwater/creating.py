@@ -1,0 +1,326 @@
+"""Statements that make, change and drop relations, and what EXPLAIN says of a view that would be made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headwater import reports
+from headwater.algebra.keys import row_key
+from headwater.engine import definitions
+from headwater.errors import HeadwaterError, NotSupported, UserError
+from headwater.plan.compile import compile_view, weigh
+from headwater.plan.explain import Explanation
+from headwater.plan.program import Program
+from headwater.planning import replanned, surroundings
+from headwater.results import Result, count_of
+from headwater.serve.query import count_rows
+from headwater.sql import statements as s
+from headwater.sql.lower import lower_view
+from headwater.sql.names import fold
+from headwater.sql.options import refuse_unsupported_options
+from headwater.store.catalog import CLOCK_STREAM, Kind, Relation, clock_stream, on_stream
+from headwater.store.policies import Policy, When, is_reserved
+from headwater.store.streams import stream_of, tagged_of
+
+if TYPE_CHECKING:
+    from headwater.database import Database
+
+#: How long a STREAMED view keeps its changes if it does not say so: a day, in microseconds.
+STREAMED_CHANGES = 86_400_000_000
+
+
+def new_name(db: Database, name: s.Name, if_not_exists: bool) -> bool:
+    """Whether to go on creating: False when it exists and that is fine."""
+    if set(name.text) & set("#$@"):
+        raise UserError(
+            "HW108",
+            f"the name {name.text!r} contains #, $ or @, which are reserved",
+            span=name.span,
+            hint="choose another",
+        )
+    if is_reserved(fold(name.text)):
+        raise UserError(
+            "HW108",
+            f"{name.text!r} is how Headwater names a refresh policy",
+            span=name.span,
+            hint="choose another name",
+        )
+    found = db.engine.catalog.find(name.text)
+    if found is None and fold(name.text) == fold(CLOCK_STREAM):
+        hint = "choose another name; a view can read it: SELECT TimePoint FROM clockStr"
+        raise UserError("HW108", f"{CLOCK_STREAM} is the stream of the clock's seconds", span=name.span, hint=hint)
+    if found is None:
+        return True
+    if if_not_exists:
+        return False
+    raise UserError(
+        "HW103",
+        f"there is a {found.kind.value} named {found.name} already",
+        span=name.span,
+        hint="choose another name, drop it first, or use IF NOT EXISTS",
+    )
+
+
+def create_base(db: Database, statement: s.CreateTable | s.CreateStream | s.CreateTagged) -> Result:
+    kind = Kind.TABLE if isinstance(statement, s.CreateTable) else Kind.STREAM
+    word = f"CREATE {kind.value.upper()}"
+    refuse_unsupported_options(statement)
+    with db.engine.lock:
+        if not new_name(db, statement.name, statement.if_not_exists):
+            return Result(word, f"{statement.name.text} exists already")
+        relation = _base_of(db, statement)
+        definitions.create_base(db.engine, relation)
+    return Result(word, f"created {kind.value} {relation.name}")
+
+
+def _base_of(db: Database, statement: s.CreateTable | s.CreateStream | s.CreateTagged) -> Relation:
+    """The relation that a statement makes."""
+    epoch = db.engine.epoch
+    match statement:
+        case s.CreateStream():
+            return stream_of(statement, epoch)
+        case s.CreateTagged():
+            return tagged_of(statement, db.engine.catalog, epoch)
+    return Relation(
+        statement.name.text,
+        Kind.TABLE,
+        statement.columns,
+        key=statement.primary_key,
+        static=statement.static,
+        begins=epoch,
+        sql=statement.text,
+        created=epoch,
+    )
+
+
+def _kept_changes(options: tuple[s.Option, ...]) -> int | str | None:
+    """How long a view's changes are kept: what RETAIN CHANGES says, a day for a STREAMED view, else not at all."""
+    given = {option.name: option for option in options}
+    retain = given.get("RETAIN CHANGES")
+    if retain is None:
+        return STREAMED_CHANGES if "STREAMED" in given else None
+    if "COMPLETE" in given:
+        raise UserError(
+            "HW150",
+            "a COMPLETE view keeps no changes",
+            span=retain.span,
+            hint="leave out RETAIN CHANGES, or make it a STREAMED view",
+        )
+    assert isinstance(retain.value, int | str)
+    return retain.value
+
+
+def _options(options: tuple[s.Option, ...]) -> tuple[str | None, bool]:
+    """Strategy and STRICT of a view's options."""
+    strategy: str | None = None
+    strict = False
+    for option in options:
+        if option.name == "STRATEGY":
+            strategy = str(option.value)
+        elif option.name == "STRICT":
+            strict = True
+    if strict and strategy == "recompute":
+        raise UserError(
+            "HW110",
+            "STRICT refuses the strategy 'recompute'",
+            span=next(option.span for option in options if option.name == "STRICT"),
+            hint="leave out STRICT, or choose another strategy",
+        )
+    return strategy, strict
+
+
+def create_view(db: Database, statement: s.CreateView) -> Result:
+    refuse_unsupported_options(statement)
+    strategy, strict = _options(statement.options)
+    changes = _kept_changes(statement.options)
+    with db.engine.lock:
+        if not new_name(db, statement.name, statement.if_not_exists):
+            return Result("CREATE VIEW", f"{statement.name.text} exists already")
+        policy = refresh_policy(db, statement.name, statement.options)
+        relations = db.relations_for_views(policy)
+        node = lower_view(statement.query, relations, statement.source, columns=statement.columns)
+        try:
+            program = compile_view(statement.name.text, node, strategy, surroundings(db, relations.made.values()))
+        except HeadwaterError as error:
+            raise error.at(statement.name.span, statement.source) from None
+        _check_slide(statement, program, policy)
+        relation = Relation(
+            statement.name.text,
+            Kind.VIEW,
+            node.schema,
+            identity=row_key(node, relations.keys),
+            changes=changes,
+            begins=db.engine.epoch - 1,
+            sql=statement.text,
+            created=db.engine.epoch,
+            program=program,
+            strict=strict,
+            refresh=policy,
+        )
+        definitions.create_view(db.engine, relation, list(relations.made.values()))
+    count = count_rows(db.warehouse, relation, db.engine.catalog.grouped)
+    return Result("CREATE VIEW", f"created view {relation.name} ({count_of(count)})")
+
+
+def _check_slide(statement: s.CreateView, program: Program, policy: Policy | None) -> None:
+    """A window that slides by a policy takes two views: one that follows the clock, and one that follows it late."""
+    if policy is not None and program.follows_clock:
+        span = next(option.span for option in statement.options if option.name == "REFRESH")
+        raise NotSupported(
+            "HW218",
+            "a view that follows the clock moves with it, so it cannot have a refresh policy",
+            span=span,
+            hint="leave out REFRESH, and read the view from another one that has it: that one slides",
+        )
+
+
+def refresh_policy(db: Database, view: s.Name | None, options: tuple[s.Option, ...]) -> Policy | None:
+    """The refresh policy of a view's options; None for one that is fresh after every epoch."""
+    option = next((one for one in options if one.name == "REFRESH"), None)
+    match option.value if option is not None else None:
+        case int() as period:
+            return Policy(When.EVERY, period=period)
+        case "MANUAL":
+            return Policy(When.MANUAL, name=view.text if view is not None else "query")
+        case s.Name() as name:
+            return _on(db, view, name)
+    return None
+
+
+def _on(db: Database, view: s.Name | None, name: s.Name) -> Policy:
+    """The policy of REFRESH ON a synchronisation stream."""
+    if view is not None and fold(name.text) == fold(view.text):
+        raise UserError(
+            "HW181",
+            f"view {view.text} cannot be its own synchronisation stream",
+            span=name.span,
+            hint="name a relation that does not follow from the view: the clock, a stream, or a view over them",
+        )
+    stream = db.engine.catalog.find(name.text)
+    if stream is None and fold(name.text) == fold(CLOCK_STREAM):
+        stream = clock_stream(db.engine.epoch, db.engine.present())
+    if stream is None:
+        raise unknown(name)
+    try:
+        return on_stream(stream)
+    except HeadwaterError as error:
+        raise error.at(name.span) from None
+
+
+def drop(db: Database, statement: s.Drop) -> Result:
+    with db.engine.lock:
+        relation = db.engine.catalog.find(statement.name.text)
+        if relation is None or relation.policy is not None:
+            if statement.if_exists:
+                return Result(f"DROP {statement.kind}", f"{statement.name.text} does not exist")
+            raise unknown(statement.name)
+        if relation.kind.value != statement.kind.lower():
+            raise UserError(
+                "HW104",
+                f"{relation.name} is a {relation.kind.value}, not a {statement.kind.lower()}",
+                span=statement.name.span,
+                hint=f"DROP {relation.kind.value.upper()} {relation.name}",
+            )
+        try:
+            gone = definitions.drop(db.engine, relation, statement.cascade)
+        except HeadwaterError as error:
+            raise error.at(statement.name.span) from error.__cause__
+    return Result(f"DROP {statement.kind}", "dropped " + ", ".join(gone))
+
+
+def refresh(db: Database, statement: s.Refresh) -> Result:
+    with db.engine.lock:
+        relation = find(db, statement.name)
+        if relation.program is None:
+            raise UserError(
+                "HW104", f"{relation.name} is a {relation.kind.value}, not a view", span=statement.name.span
+            )
+        epoch = definitions.refresh(db.engine, relation)
+    reason = epoch.suspended.get(relation.name)
+    done = f"refreshed view {relation.name}" if reason is None else f"view {relation.name} is suspended: {reason}"
+    return Result("REFRESH", done, epoch=epoch.number)
+
+
+def advance_clock(db: Database, statement: s.AdvanceClock) -> Result:
+    try:
+        epoch = db.advance_clock(statement.moment)
+    except HeadwaterError as error:
+        raise error.at(statement.span) from None
+    stands = "the clock goes again" if statement.moment is None else f"the clock stands at {epoch.clock}"
+    return Result("ADVANCE CLOCK", stands, epoch=epoch.number)
+
+
+def replan(db: Database, statement: s.Replan) -> Result:
+    with db.engine.lock:
+        relation = find(db, statement.name)
+        before = relation.program
+        if before is None:
+            raise UserError(
+                "HW104", f"{relation.name} is a {relation.kind.value}, not a view", span=statement.name.span
+            )
+        if relation.suspended:
+            raise UserError(
+                "HW507",
+                f"view {relation.name} is suspended",
+                span=statement.name.span,
+                hint=f"REFRESH {relation.name} first; if that cannot be, drop and create it",
+            )
+        if relation.strict and statement.strategy == "recompute":
+            raise UserError(
+                "HW110",
+                f"view {relation.name} is STRICT, which refuses the strategy 'recompute'",
+                span=statement.name.span,
+                hint="choose another strategy",
+            )
+        program = replanned(relation.name, before, statement.strategy, surroundings(db))
+        try:
+            definitions.replan(db.engine, relation, program)
+        except HeadwaterError as error:
+            raise error.at(statement.name.span) from error.__cause__
+    db.advice.pop(relation.name, None)
+    if program.maps == before.maps:
+        return Result("ALTER VIEW", f"view {relation.name} keeps its plan, by strategy {program.strategy}")
+    new = len({one.name for one in program.maps} - {one.name for one in before.maps})
+    kept = f"{len(program.maps)} {'map' if len(program.maps) == 1 else 'maps'}, {new} new"
+    return Result("ALTER VIEW", f"view {relation.name} is maintained by strategy {program.strategy} ({kept})")
+
+
+def find(db: Database, name: s.Name) -> Relation:
+    relation = db.engine.catalog.find(name.text)
+    if relation is None or relation.policy is not None:
+        raise unknown(name)
+    return relation
+
+
+def unknown(name: s.Name) -> UserError:
+    return UserError(
+        "HW102", f"there is no relation named {name.text!r}", span=name.span, hint="SHOW RELATIONS lists what exists"
+    )
+
+
+def explain_statement(db: Database, statement: s.Explain) -> Explanation:
+    """EXPLAIN as a statement, in the format that it names."""
+    explained = replace(_explained(db, statement), format=statement.format)
+    if not statement.all_strategies:
+        return explained
+    program = explained.program
+    weighed = weigh(program.view, program.query, surroundings(db))
+    return replace(explained, rivals=tuple(rival for _, rival in weighed))
+
+
+def _explained(db: Database, statement: s.Explain) -> Explanation:
+    if isinstance(statement.target, s.Name):
+        return reports.explain_relation(db, find(db, statement.target))
+    refuse_unsupported_options(statement)
+    strategy, strict = _options(statement.options)
+    _kept_changes(statement.options)
+    if statement.name:
+        new_name(db, statement.name, if_not_exists=False)
+    relations = db.relations_for_views(refresh_policy(db, statement.name, statement.options))
+    node = lower_view(statement.target, relations, statement.source, columns=statement.columns)
+    name = "#query" if db.engine.catalog.find("query") else "query"
+    name = statement.name.text if statement.name else name
+    made = relations.made.values()
+    program = compile_view(name, node, strategy, surroundings(db, made))
+    return reports.explain_program(db, program, strict=strict, made=made)
