@@ -79,7 +79,7 @@ class Window:
         for _ in range(WARM_UP + epochs):
             self._now += dt.timedelta(milliseconds=leaving)
             began = time.perf_counter()
-            self.db.engine.run([])
+            self.db.submit([])
             seconds.append(time.perf_counter() - began)
         left = self._check()
         return {

@@ -35,7 +35,7 @@ class Timed:
 
     def advance(self, number: float) -> None:
         """An epoch in which nothing but the clock changes."""
-        self.at(number).engine.run([])
+        self.at(number).submit([])
         check_views(self.db)
 
 
@@ -74,7 +74,7 @@ def test_the_window_of_the_paper(timed: Timed) -> None:
         if vehicle is not None:
             timed.db.insert("s1", [(vehicle, zero + second)])
         else:
-            timed.db.engine.run([])
+            timed.db.submit([])
     seen = [log.get("FiveUnitsWindow", Counter()) for _, log in changes.epochs]
     a, b, c = ("a", zero), ("b", zero + 2), ("c", zero + 5)
     assert seen == [{a: 1}, {b: 1}, {}, {c: 1, a: -1}, {b: -1}, {c: -1}]
@@ -294,7 +294,7 @@ def test_a_stream_below_a_window_is_not_stored(timed: Timed) -> None:
     timed.at(1).insert("s", [(1, minute(1)), (2, minute(4))])
     assert stores(timed.db) == {"w", "w$1"}
     assert [store_rows(timed.db, one) for one in ("w", "w$1")] == [1, 1]
-    timed.at(5).engine.run([])
+    timed.at(5).submit([])
     assert ids(timed.db) == [1, 2]
 
 
@@ -308,13 +308,13 @@ def test_equal_windows_of_several_views_are_one(timed: Timed) -> None:
     )
     assert stores(timed.db) == {"a", "a$1", "a$2", "b"}
     timed.at(1).insert("s", [(1, 5, "", minute(1)), (1, 7, "", minute(2))])
-    timed.at(2).engine.run([])
+    timed.at(2).submit([])
     assert rows(timed.db, "a") == [(1, 12)]
     assert rows(timed.db, "b") == [(1, 7)]
     timed.db.execute("DROP VIEW a")
-    timed.at(6.5).engine.run([])
+    timed.at(6.5).submit([])
     assert rows(timed.db, "b") == [(1, 7)]
-    timed.at(8).engine.run([])
+    timed.at(8).submit([])
     assert rows(timed.db, "b") == []
     timed.db.execute("DROP VIEW b")
     assert stores(timed.db) == set()
@@ -344,11 +344,11 @@ def test_a_window_survives_the_process(tmp_path: Path) -> None:
     timed.db.close()
     timed = Timed(tmp_path / "w")
     assert ids(timed.db) == [1]
-    timed.at(5).engine.run([])
+    timed.at(5).submit([])
     assert ids(timed.db) == [1, 2]
     timed.db.close()
     timed = Timed(tmp_path / "w")
-    timed.at(8).engine.run([])
+    timed.at(8).submit([])
     assert ids(timed.db) == [2]
     timed.db.close()
 
@@ -392,7 +392,7 @@ def test_a_suspended_window_starts_again_where_the_clock_is(timed: Timed) -> Non
     timed.at(1).insert("t", [(1, 2, minute(1)), (2, 3, minute(4))])
     epoch = timed.at(2).insert("t", [(3, 0, minute(2))])
     assert list(epoch.suspended) == ["w"]
-    timed.at(5).engine.run([])
+    timed.at(5).submit([])
     assert rows(timed.db, "w") == [(3.0,)]
     assert rows(timed.db, "other") == [(3,)]
     with refused(timed.db, "HW501"):
@@ -409,8 +409,8 @@ def test_a_row_that_cannot_be_computed_when_its_time_comes_suspends_the_view(tim
         "CREATE TABLE t (x INT, ts TIMESTAMP); CREATE VIEW v AS SELECT 6 / x AS y FROM t WHERE ts <= now()"
     )
     timed.db.insert("t", [(0, minute(3)), (2, minute(2))])
-    assert timed.at(2).engine.run([]).suspended == {}
-    assert list(timed.at(3).engine.run([]).suspended) == ["v"]
+    assert timed.at(2).submit([]).suspended == {}
+    assert list(timed.at(3).submit([]).suspended) == ["v"]
     assert rows(timed.db, "v") == [(3.0,)]
 
 
