@@ -424,7 +424,7 @@ def test_by_the_wall_clock_views_move_by_themselves(tmp_path: Path) -> None:
             CREATE VIEW on_clock AS SELECT a FROM R(t, sync)
         """)
         db.insert("t", [(1,)])
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while time.monotonic() < deadline and not (rows(db, "every") and rows(db, "on_clock")):
             time.sleep(0.05)
         assert rows(db, "every") == rows(db, "on_clock") == [(1,)]
@@ -440,7 +440,7 @@ def test_a_clock_that_goes_again_after_a_restart_makes_views_move(tmp_path: Path
     with opened(tmp_path) as db:
         db.execute("ADVANCE CLOCK TO NOW")
         db.insert("t", [(1,)])
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while time.monotonic() < deadline and not rows(db, "v"):
             time.sleep(0.02)
         assert rows(db, "v") == [(1,)]
@@ -449,7 +449,7 @@ def test_a_clock_that_goes_again_after_a_restart_makes_views_move(tmp_path: Path
 def test_the_clock_stream_ticks_before_anything_else_happens() -> None:
     with opened() as db:
         db.execute("CREATE VIEW c AS SELECT TimePoint FROM clockStr")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while time.monotonic() < deadline and not rows(db, "c"):
             time.sleep(0.05)
         found = rows(db, "c")
@@ -461,11 +461,11 @@ def test_by_the_wall_clock_rows_leave_a_window_by_themselves() -> None:
     with opened() as db:
         db.execute("""
             CREATE STREAM s (a INT, at TIMESTAMP);
-            CREATE VIEW fresh AS SELECT a FROM s WHERE at > now() - INTERVAL 1 SECOND
+            CREATE VIEW fresh AS SELECT a FROM s WHERE at > now() - INTERVAL 4 SECONDS
         """)
         db.insert("s", [(1, wall_clock())])
         assert rows(db, "fresh") == [(1,)]
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while time.monotonic() < deadline and rows(db, "fresh"):
             time.sleep(0.05)
         assert rows(db, "fresh") == []
