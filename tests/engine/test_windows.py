@@ -439,7 +439,7 @@ def test_a_query_takes_the_clock_anywhere(timed: Timed) -> None:
 
 def test_when_an_epoch_is_due(window: Timed) -> None:
     engine = window.db.engine
-    assert windows.follows_clock(engine)
+    assert engine.schedule.follows_clock
     assert not windows.is_due(engine, minute(5))
     window.at(10).insert("t", [(1, minute(6)), (2, minute(12))])
     assert [windows.is_due(engine, minute(number)) for number in (9, 10, 10.9, 11, 13)] == [False] * 3 + [True] * 2
@@ -448,7 +448,7 @@ def test_when_an_epoch_is_due(window: Timed) -> None:
     window.advance(30)
     assert not windows.is_due(engine, minute(50))
     window.db.execute("DROP VIEW w")
-    assert not windows.follows_clock(engine)
+    assert not engine.schedule.follows_clock
     assert not windows.is_due(engine, minute(60))
 
 

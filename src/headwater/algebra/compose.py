@@ -46,6 +46,11 @@ def columns_of(node: Node) -> tuple[Named, ...]:
     return tuple((f.name, Column(f.name, f.type)) for f in node.schema)
 
 
+def bare(scan: Scan) -> Project:
+    """A relation's rows under its columns' own names, without the alias."""
+    return Project(scan, tuple((f.name, scan.column(f"{scan.alias}.{f.name}")) for f in scan.fields))
+
+
 def shared(node: Node) -> Node:
     """The node, stored if it is more than a view of one relation: for what is read several times."""
     below = node

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headwater import types as t
-from headwater.algebra.nodes import Node, Project, Scan, Version
+from headwater.algebra.compose import bare
+from headwater.algebra.nodes import Scan, Version
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import (
     EPOCH,
@@ -132,7 +133,7 @@ def first_rows(relation: str, source: str, fields: t.Schema, since: int, epoch: 
         rows = rows.from_(store_table(source), copy=False)
         rows = rows.where(exp.GT(this=column(EPOCH), expression=number(since)), copy=False)
     else:
-        net = emitter.net_rows(_columns(Scan(source, "r", fields, Version.STORED)))
+        net = emitter.net_rows(bare(Scan(source, "r", fields, Version.STORED)))
         items = [*(column(f.name) for f in fields), column(MULTIPLICITY), as_column(number(epoch), EPOCH)]
         rows = exp.Select(expressions=items)
         rows = rows.from_(exp.Subquery(this=net, alias=exp.TableAlias(this=exp.to_identifier("c"))), copy=False)
@@ -141,16 +142,12 @@ def first_rows(relation: str, source: str, fields: t.Schema, since: int, epoch: 
 
 def arrivals(relation: str, fields: t.Schema, emitter: Emitter) -> str:
     """A query with a row if any row came to a relation in the epoch under way: a point of a synchronisation stream."""
-    net = emitter.net_rows(_columns(Scan(relation, "r", fields, Version.DELTA)))
+    net = emitter.net_rows(bare(Scan(relation, "r", fields, Version.DELTA)))
     came = exp.Select(expressions=[number(1)])
     came = came.from_(exp.Subquery(this=net, alias=exp.TableAlias(this=exp.to_identifier("c"))), copy=False)
     came = came.where(exp.GT(this=column(MULTIPLICITY), expression=number(0)), copy=False)
     return sql(came.limit(1, copy=False))
 
 
-def _columns(scan: Scan) -> Node:
-    return Project(scan, tuple((f.name, scan.column(f"{scan.alias}.{f.name}")) for f in scan.fields))
-
-
 def _rows(scan: Scan, emitter: Emitter) -> exp.Query:
-    return emitter.rows(_columns(scan))
+    return emitter.rows(bare(scan))

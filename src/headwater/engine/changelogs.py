@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from headwater.algebra.nodes import Over, Project, Scan, Version
+from headwater.algebra.compose import bare
+from headwater.algebra.nodes import Over, Scan, Version
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import EPOCH, as_column, bigint, changes_of, column, name, number, sql, store_table
 from headwater.emit.maintain import create_store, epoch_parameter, row_columns
@@ -44,8 +45,7 @@ def keep_statement(relation: Relation, emitter: Emitter) -> str:
 
 
 def _net_rows(relation: Relation, version: Version, emitter: Emitter) -> exp.Query:
-    scan = Scan(relation.name, "r", relation.fields, version)
-    rows = Project(scan, tuple((f.name, scan.column(f"r.{f.name}")) for f in relation.fields))
+    rows = bare(Scan(relation.name, "r", relation.fields, version))
     program = relation.program
     if version is Version.DELTA and program is not None and not isinstance(program.map(program.view).definition, Over):
         return emitter.rows(rows)  # settled rows are net as they are, and of groups the emitter adds up what is shown

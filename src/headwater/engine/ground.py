@@ -64,8 +64,12 @@ class Ground:
         self._clock = clock
         self._emitter = Emitter(catalog.grouped, net=True)  # no second chance here, so carefully at once
         self._batches: dict[str, int] = {}
+        #: Batches that are the whole delta of a relation so far, and need not be copied into a table.
+        self._whole: dict[str, tuple[Relation, pa.Table]] = {}
         #: Rows that have come and gone so far, by relation.
         self.counts: dict[str, int] = {}
+        #: How many arriving rows changed nothing, by stream and reason.
+        self.ignored: dict[tuple[str, str], int] = {}
 
     def __enter__(self) -> Self:
         return self

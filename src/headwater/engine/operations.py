@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -144,13 +143,6 @@ def check_target(catalog: Catalog, name: str, operation: str, needs_key: bool = 
 
 class Resolver(Tagger):
     """Applies operations to the delta tables of a connection."""
-
-    def __init__(self, *ground: Any) -> None:
-        """Make a resolver for one epoch; see `Ground`."""
-        super().__init__(*ground)
-        self.ignored = {}
-        #: Batches that are the whole delta of a relation so far, and need not be copied into a table.
-        self._whole: dict[str, tuple[Relation, pa.Table]] = {}
 
     def apply(self, operation: Operation) -> None:
         """Resolve one operation."""

@@ -7,8 +7,6 @@ A batch is first reduced to the last row of each key. `docs/design/tagger.md` ha
 
 from __future__ import annotations
 
-import datetime as dt
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +19,7 @@ from headwater.engine.arrow_types import to_storage
 from headwater.engine.ground import NOTHING_DONE, Ground, numbered, shown
 from headwater.engine.ingest import row_number
 from headwater.engine.ingest_values import show
+from headwater.engine.ticks import whole_seconds
 from headwater.engine.workspace import delta_of
 from headwater.errors import UserError
 from headwater.store.catalog import Codes, Relation
@@ -28,16 +27,6 @@ from headwater.store.catalog import Codes, Relation
 #: Why an arriving row changed nothing.
 LATE, UNKNOWN_KEY = "late", "unknown key"
 UNKNOWN_CODE = "HW331"
-_DAWN = dt.datetime(1970, 1, 1)
-
-
-def whole_seconds(clock: dt.datetime) -> int:
-    """The whole seconds of a moment since 1970.
-
-    >>> whole_seconds(dt.datetime(1970, 1, 1, 0, 1, 0, 999_999))
-    60
-    """
-    return (clock - _DAWN) // dt.timedelta(seconds=1)
 
 
 class Tagger(Ground):
@@ -46,8 +35,6 @@ class Tagger(Ground):
     Attributes:
         ignored: how many arriving rows changed nothing, by stream and reason.
     """
-
-    ignored: dict[tuple[str, str], int]
 
     def _tag(self, relation: Relation, rows: pa.Table, before: int = 0) -> None:
         """Rows arrive at a keyed stream, in the order given.

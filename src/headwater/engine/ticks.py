@@ -16,6 +16,11 @@ def microseconds(moment: dt.datetime) -> int:
     return (moment - _UNIX) // _MICROSECOND
 
 
+def whole_seconds(moment: dt.datetime) -> int:
+    """Since 1970."""
+    return microseconds(moment) // 1_000_000
+
+
 def passes(period: int, before: dt.datetime | None, now: dt.datetime) -> bool:
     """Whether a multiple of a period, counted from 1970, lies after one moment and not after another."""
     last = microseconds(now) - 1 if before is None else microseconds(before)
@@ -24,8 +29,8 @@ def passes(period: int, before: dt.datetime | None, now: dt.datetime) -> bool:
 
 def seconds_between(before: dt.datetime | None, now: dt.datetime, most: int) -> range:
     """The whole seconds, counted from 1970, that lie after one moment and not after another; the last ones, if many."""
-    last = microseconds(now) // 1_000_000
-    first = last if before is None else microseconds(before) // 1_000_000 + 1
+    last = whole_seconds(now)
+    first = last if before is None else whole_seconds(before) + 1
     return range(max(first, last - most + 1), last + 1)
 
 

@@ -13,12 +13,6 @@ from headwater.emit.layout import name, number, sql
 from headwater.engine.engine import LONG_AGO, Engine
 
 
-def follows_clock(engine: Engine) -> bool:
-    """Whether a view changes as the clock advances."""
-    with engine.lock:
-        return engine.schedule.follows_clock
-
-
 def is_due(engine: Engine, moment: dt.datetime) -> bool:
     """Whether some row enters or leaves a window if the clock advances to a moment.
 
