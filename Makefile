@@ -7,6 +7,7 @@ SUITE ?= spine
 ARGS ?=
 SECONDS ?= 60
 SEED ?=
+ONLY ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo story test lint format bench fuzz clean
@@ -49,8 +50,8 @@ format: $(VENV)/installed-dev ## Put the code into its canonical form
 bench: $(VENV)/installed-dev ## Measure a suite against its baselines: make bench SUITE=spine [ARGS=...]
 	@$(BIN)/python -m benchmarks.run $(SUITE) $(ARGS)
 
-fuzz: $(VENV)/installed-dev ## Compare random views with recomputation: make fuzz SECONDS=600 [SEED=n]
-	@$(BIN)/python -m tests.equivalence.fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+fuzz: $(VENV)/installed-dev ## Compare random views with recomputation: make fuzz SECONDS=600 [SEED=n] [ONLY=parts]
+	@$(BIN)/python -m tests.equivalence.fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 clean: ## Remove the virtual environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache bench-results

@@ -18,12 +18,14 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
     "pipeline": ("view", "changes", "system"),
     "proportion": ("view", "rows", "changes"),
     "queries": ("suite", "query"),
+    "rolling": ("rows", "relation", "query"),
     "sharing": ("changes", "system"),
     "spine": ("changes",),
     "state": ("rows", "system"),
     "subscriptions": ("view", "way"),
     "sync": ("part", "case", "pipeline"),
     "tpch": ("query", "scale", "changes", "system"),
+    "viewdf": ("figure", "case", "system"),
     "windows": ("rows", "leaving"),
 }
 #: How the name of a column of times ends.

@@ -116,6 +116,44 @@ def sync(rows: Sequence[Row]) -> Iterator[Drawn]:
             yield name, figure
 
 
+#: The axes of the figures of the suite `viewdf`, and their titles.
+_PARTS = {
+    6: ("rows", "pairs in a part", "pattern"),
+    7: ("back", "parts that a recomputation looks back to", "pattern"),
+    8: ("high", "percent of rows with a high loss", "pattern"),
+    9: ("rows", "rows in a part", "MAX over a window"),
+    10: ("back", "parts in the window", "MAX over a window"),
+    11: ("rows", "rows in a part", "SUM over a window"),
+    12: ("back", "parts in the window", "SUM over a window"),
+}
+
+
+def viewdf(rows: Sequence[Row]) -> Iterator[Drawn]:
+    """The shapes of the paper's figures 6 to 12: one plot for each; by rows in a part, where they differ."""
+    for figure, (x, axis, title) in _PARTS.items():
+        some = [row for row in rows if row["figure"] == figure]
+        if not some:
+            continue
+        by_rows = figure in (10, 12) and len({row["rows"] for row in some}) > 1
+        plain = min(len(_view(row)) for row in some)
+
+        def label(row: Row, by_rows: bool = by_rows, plain: int = plain) -> str:
+            """The system; what differs from the simplest view's name, and the size, if there are several."""
+            return str(row["system"]) + _view(row)[plain:] + (f", {row['rows']:,} rows" if by_rows else "")
+
+        drawing, axes = _axes()
+        _lines(axes, sorted(some, key=lambda row, x=x: int(str(row[x]))), x, label)
+        axes.set_ylabel("milliseconds for a part, median")
+        axes.set_xlabel(axis)
+        axes.set_title(f"Figure {figure}: {title}")
+        _finish(axes)
+        yield f"figure-{figure}", drawing
+
+
+def _view(row: Row) -> str:
+    return str(row["case"]).partition(",")[0]
+
+
 def _of_key(row: Row) -> str:
     return str(row["pipeline"]) if row["by"] == "key" else ""
 
@@ -166,4 +204,5 @@ PLOTS: Mapping[str, Callable[[Sequence[Row]], Iterator[Drawn]]] = {
     "proportion": proportion,
     "sync": sync,
     "tpch": strategies,
+    "viewdf": viewdf,
 }

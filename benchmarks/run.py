@@ -25,12 +25,14 @@ from benchmarks import (
     plot,
     proportion,
     queries,
+    rolling,
     sharing,
     spine,
     state,
     subscriptions,
     sync,
     tpch,
+    viewdf,
     windows,
 )
 from benchmarks import options as suite_options
@@ -61,12 +63,14 @@ SUITES = {
     "pipeline": Suite(pipeline.run),
     "proportion": Suite(proportion.run, proportion.Options),
     "queries": Suite(queries.run),
+    "rolling": Suite(rolling.run, rolling.Options),
     "sharing": Suite(sharing.run, sharing.Options),
     "spine": Suite(spine.run),
     "state": Suite(state.run),
     "subscriptions": Suite(subscriptions.run),
     "sync": Suite(sync.run, sync.Options),
     "tpch": Suite(tpch.run, tpch.Options),
+    "viewdf": Suite(viewdf.run, viewdf.Options),
     "windows": Suite(windows.run, windows.Options),
 }
 

@@ -26,7 +26,8 @@ LAYERS: dict[str, set[str]] = {
 }
 LAYERS["spark"] = set(LAYERS)
 #: The public face: above everything but the command line.
-FACE = {"database", "builder", "relations", "creating", "statements", "reports", "planning", "project", "__init__"}
+FACE = {"database", "builder", "relations", "creating", "creating_parts", "statements", "reports", "part_reports"}
+FACE |= {"explaining", "planning", "project", "__init__"}
 LAYERS |= {name: set(LAYERS) | FACE for name in FACE}
 LAYERS["cli"] = set(LAYERS) | {"cli", ""}
 

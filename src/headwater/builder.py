@@ -11,6 +11,7 @@ from headwater.engine.arrow_types import to_storage
 from headwater.engine.engine import Epoch
 from headwater.engine.ingest import rows_to_arrow
 from headwater.engine.operations import (
+    Advance,
     DeleteKeys,
     DeleteRows,
     InsertRows,
@@ -63,6 +64,15 @@ class EpochBuilder:
     def advance_clock(self, moment: dt.datetime) -> None:
         """Set the clock by hand, for this epoch and all until it is set again; see `Database.advance_clock`."""
         self.moment = moment
+
+    def advance_stream(self, stream: str, moment: dt.datetime) -> None:
+        """Say that whatever happened to a stream before a moment has come; see `Database.advance_stream`."""
+        if not isinstance(moment, dt.datetime):
+            shown = type(moment).__name__
+            raise UserError("HW334", f"a moment is a datetime, not {shown}", hint="in UTC, or with a zone")
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+        self.operations.append(Advance(self._target(stream, "insert").name, moment))
 
     def _target(self, relation: str, operation: str, needs_key: bool = False) -> Relation:
         if self.over:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headwater import reports
+from sqlglot import exp
+
 from headwater.algebra.keys import row_key
 from headwater.engine import definitions
 from headwater.errors import HeadwaterError, NotSupported, UserError
-from headwater.plan.compile import compile_view, weigh
-from headwater.plan.explain import Explanation
+from headwater.plan.compile import compile_view
 from headwater.plan.program import Program
 from headwater.planning import replanned, surroundings
 from headwater.results import Result, count_of
@@ -19,6 +18,7 @@ from headwater.sql import statements as s
 from headwater.sql.lower import lower_view
 from headwater.sql.names import fold
 from headwater.sql.options import refuse_unsupported_options
+from headwater.sql.place import Place
 from headwater.store.catalog import CLOCK_STREAM, Kind, Relation, clock_stream, on_stream
 from headwater.store.policies import Policy, When, is_reserved
 from headwater.store.streams import stream_of, tagged_of
@@ -94,7 +94,7 @@ def _base_of(db: Database, statement: s.CreateTable | s.CreateStream | s.CreateT
     )
 
 
-def _kept_changes(options: tuple[s.Option, ...]) -> int | str | None:
+def kept_changes(options: tuple[s.Option, ...]) -> int | str | None:
     """How long a view's changes are kept: what RETAIN CHANGES says, a day for a STREAMED view, else not at all."""
     given = {option.name: option for option in options}
     retain = given.get("RETAIN CHANGES")
@@ -111,7 +111,7 @@ def _kept_changes(options: tuple[s.Option, ...]) -> int | str | None:
     return retain.value
 
 
-def _options(options: tuple[s.Option, ...]) -> tuple[str | None, bool]:
+def view_options(options: tuple[s.Option, ...]) -> tuple[str | None, bool]:
     """Strategy and STRICT of a view's options."""
     strategy: str | None = None
     strict = False
@@ -132,8 +132,9 @@ def _options(options: tuple[s.Option, ...]) -> tuple[str | None, bool]:
 
 def create_view(db: Database, statement: s.CreateView) -> Result:
     refuse_unsupported_options(statement)
-    strategy, strict = _options(statement.options)
-    changes = _kept_changes(statement.options)
+    strategy, strict = view_options(statement.options)
+    changes = kept_changes(statement.options)
+    _refuse_own_parts(statement)
     with db.engine.lock:
         if not new_name(db, statement.name, statement.if_not_exists):
             return Result("CREATE VIEW", f"{statement.name.text} exists already")
@@ -161,6 +162,19 @@ def create_view(db: Database, statement: s.CreateView) -> Result:
         definitions.create_view(db.engine, relation, list(relations.made.values()))
     count = count_rows(db.warehouse, relation, db.engine.catalog.grouped)
     return Result("CREATE VIEW", f"created view {relation.name} ({count_of(count)})")
+
+
+def _refuse_own_parts(statement: s.CreateView) -> None:
+    """A view that follows from earlier parts of itself says what the first one holds."""
+    for table in statement.query.find_all(exp.Table):
+        if table.args.get("part") and fold(table.name) == fold(statement.name.text):
+            raise UserError(
+                "HW188",
+                f"{statement.name.text} reads parts of itself, and has no INITIALIZE",
+                span=Place(statement.source).span(table),
+                source=statement.source,
+                hint=f"INITIALIZE {statement.name.text}[i] AS query says what the first part holds",
+            )
 
 
 def _check_slide(statement: s.CreateView, program: Program, policy: Policy | None) -> None:
@@ -232,7 +246,7 @@ def drop(db: Database, statement: s.Drop) -> Result:
 def refresh(db: Database, statement: s.Refresh) -> Result:
     with db.engine.lock:
         relation = find(db, statement.name)
-        if relation.program is None:
+        if relation.kind is not Kind.VIEW:
             raise UserError(
                 "HW104", f"{relation.name} is a {relation.kind.value}, not a view", span=statement.name.span
             )
@@ -255,6 +269,13 @@ def replan(db: Database, statement: s.Replan) -> Result:
     with db.engine.lock:
         relation = find(db, statement.name)
         before = relation.program
+        if relation.parts is not None:
+            raise UserError(
+                "HW104",
+                f"{relation.name} is a view of parts, which has one plan",
+                span=statement.name.span,
+                hint="EXPLAIN shows it; for another one, write other queries",
+            )
         if before is None:
             raise UserError(
                 "HW104", f"{relation.name} is a {relation.kind.value}, not a view", span=statement.name.span
@@ -297,30 +318,3 @@ def unknown(name: s.Name) -> UserError:
     return UserError(
         "HW102", f"there is no relation named {name.text!r}", span=name.span, hint="SHOW RELATIONS lists what exists"
     )
-
-
-def explain_statement(db: Database, statement: s.Explain) -> Explanation:
-    """EXPLAIN as a statement, in the format that it names."""
-    explained = replace(_explained(db, statement), format=statement.format)
-    if not statement.all_strategies:
-        return explained
-    program = explained.program
-    weighed = weigh(program.view, program.query, surroundings(db))
-    return replace(explained, rivals=tuple(rival for _, rival in weighed))
-
-
-def _explained(db: Database, statement: s.Explain) -> Explanation:
-    if isinstance(statement.target, s.Name):
-        return reports.explain_relation(db, find(db, statement.target))
-    refuse_unsupported_options(statement)
-    strategy, strict = _options(statement.options)
-    _kept_changes(statement.options)
-    if statement.name:
-        new_name(db, statement.name, if_not_exists=False)
-    relations = db.relations_for_views(refresh_policy(db, statement.name, statement.options))
-    node = lower_view(statement.target, relations, statement.source, columns=statement.columns)
-    name = "#query" if db.engine.catalog.find("query") else "query"
-    name = statement.name.text if statement.name else name
-    made = relations.made.values()
-    program = compile_view(name, node, strategy, surroundings(db, made))
-    return reports.explain_program(db, program, strict=strict, made=made)

@@ -19,20 +19,17 @@ import pyarrow as pa
 from headwater.algebra.nodes import Node
 from headwater.algebra.scalars import TRUE
 from headwater.builder import EpochBuilder
-from headwater.creating import explain_statement
 from headwater.engine import definitions
 from headwater.engine.consolidate import Consolidator
 from headwater.engine.engine import Clock, Engine, Epoch, Moment, wall_clock
 from headwater.engine.failures import Disturbed
-from headwater.engine.operations import (
-    Operation,
-)
+from headwater.engine.operations import Operation
 from headwater.engine.ticker import Ticker
 from headwater.engine.writer import Writer
 from headwater.errors import HeadwaterError, UserError
-from headwater.plan.explain import Explanation
+from headwater.explaining import Explained, explain_relation, explain_statement
 from headwater.relations import CatalogRelations
-from headwater.reports import explain_relation, relation_facts
+from headwater.reports import relation_facts
 from headwater.results import Result
 from headwater.serve.query import run_query
 from headwater.serve.socket import Server
@@ -160,6 +157,17 @@ class Database:
                 )
             return self.engine.run(operations, moment=Moment(moment))
 
+    def advance_stream(self, stream: str, moment: dt.datetime) -> Epoch:
+        """Say that whatever happened before a moment has come, as an epoch: parts of a stream up to it are complete.
+
+        Args:
+            stream: a stream with TIMESTAMP BY.
+            moment: in UTC, or with a zone. Nothing happens if the stream is beyond it already.
+        """
+        builder = EpochBuilder(self)
+        builder.advance_stream(stream, moment)
+        return self.submit(builder.operations)
+
     # -- statements --------------------------------------------------------------------------------------------------
 
     def execute(self, sql: str, *, name: str = "<sql>") -> list[Result]:
@@ -191,7 +199,7 @@ class Database:
 
         return self._consistently(look)
 
-    def explain(self, view_or_query: str, format: str | None = None) -> Explanation:
+    def explain(self, view_or_query: str, format: str | None = None) -> Explained:
         """The program of a view, or the one a query would get.
 
         Args:
@@ -204,7 +212,7 @@ class Database:
         explanation = self._explain(view_or_query)
         return explanation if format is None else replace(explanation, format=format)
 
-    def _explain(self, view_or_query: str) -> Explanation:
+    def _explain(self, view_or_query: str) -> Explained:
         relation = self.engine.catalog.find(view_or_query.strip())
         if relation is not None:
             return explain_relation(self, relation)
@@ -350,6 +358,8 @@ class Database:
                         f"stream {relation.name} keeps only rows where {kept}",
                         hint="query a view over it, or create the stream with RETAIN ALL",
                     )
+            elif relation.length is not None and (catalog or self.engine.catalog).keeps(relation):
+                return 0  # the parts that are kept
             elif relation.flows and relation.retain is None:
                 raise UserError(
                     "HW107",

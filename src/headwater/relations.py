@@ -93,4 +93,5 @@ class CatalogRelations:
         return found
 
     def _info(self, relation: Relation) -> RelationInfo:
-        return RelationInfo(relation.name, relation.fields, self._since(relation), relation.flows, relation.stamp)
+        since = self._since(relation)
+        return RelationInfo(relation.name, relation.fields, since, relation.flows, relation.stamp, relation.length)

@@ -20,6 +20,7 @@ from headwater.emit.synchronise import waiting_of
 from headwater.engine.engine import UNREADABLE
 from headwater.engine.tagger import LATE, UNKNOWN_KEY
 from headwater.errors import NotSupported, UserError
+from headwater.part_reports import part_facts
 from headwater.plan.dag import InputNote
 from headwater.plan.explain import EmittedSQL, Explanation
 from headwater.plan.maps import maps_of, users_of
@@ -48,6 +49,8 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
     if relation.has_feed or relation.is_keyed_stream:
         rejects = count_rejects(db.warehouse, relation)
         facts |= {fact: rejects.get(reason, 0) for fact, reason in _rejects_shown(relation)}
+    if relation.time is not None or relation.length is not None:
+        facts |= part_facts(db, relation)
     if relation.program is not None:
         facts["strategy"] = relation.program.strategy
         spent = db.engine.spent.get(relation.name)
@@ -121,7 +124,9 @@ def show(db: Database, what: str, like: str | None) -> Result:
 def show_maps(db: Database, of: Relation | None, like: str | None) -> Result:
     """SHOW MAPS: all there are, or those that a view uses."""
     if of is not None and of.program is None:
-        raise UserError("HW104", f"{of.name} is a {of.kind.value}: only views have maps", hint="name a view")
+        what = "view of parts" if of.parts is not None else of.kind.value
+        hint = "EXPLAIN shows what it reads" if of.parts is not None else "name a view"
+        raise UserError("HW104", f"{of.name} is a {what}: only views that follow deltas have maps", hint=hint)
     pattern = re.compile(_like_pattern(like or "%"), re.IGNORECASE | re.DOTALL)
     programs = [one.program for one in db.engine.catalog if one.program]
     users = users_of(programs)

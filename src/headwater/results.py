@@ -28,6 +28,6 @@ class Result:
     seconds: float = 0.0
 
 
-def count_of(rows: int) -> str:
-    """A number of rows in words."""
-    return "1 row" if rows == 1 else f"{rows:,} rows"
+def count_of(rows: int, what: str = "row") -> str:
+    """A number of rows, or of something else, in words."""
+    return f"1 {what}" if rows == 1 else f"{rows:,} {what}s"

@@ -12,6 +12,7 @@ from sqlglot import exp
 from headwater import reports
 from headwater import types as t
 from headwater.algebra.nodes import Node, Project, Values
+from headwater.algebra.parts import PART
 from headwater.algebra.scalars import TRUE, Literal, Scalar, cast
 from headwater.algebra.simplify import simplify
 from headwater.creating import (
@@ -19,11 +20,11 @@ from headwater.creating import (
     create_base,
     create_view,
     drop,
-    explain_statement,
     find,
     refresh,
     replan,
 )
+from headwater.creating_parts import advance_stream, create_part_view, create_translated
 from headwater.engine.arrow_types import constant_rows, to_storage
 from headwater.engine.engine import Epoch
 from headwater.engine.files import read_file
@@ -37,6 +38,8 @@ from headwater.engine.operations import (
     check_target,
 )
 from headwater.errors import HeadwaterError, NotSupported, UserError
+from headwater.explaining import explain_statement
+from headwater.part_reports import show_late, show_parts
 from headwater.results import Result, count_of
 from headwater.serve.streamed import as_insertions
 from headwater.sql import statements as s
@@ -46,6 +49,7 @@ from headwater.sql.lower import lower_rows
 from headwater.sql.names import fold
 from headwater.sql.place import Place
 from headwater.sql.scope import RelationInfo
+from headwater.sql.translate import translates
 from headwater.store.catalog import Relation
 
 if TYPE_CHECKING:
@@ -57,8 +61,14 @@ def carry_out(db: Database, statement: s.Statement) -> Result:
     match statement:
         case s.CreateTable() | s.CreateStream() | s.CreateTagged():
             return create_base(db, statement)
+        case s.CreateView() if translates(statement.query):
+            return create_translated(db, statement)
         case s.CreateView():
             return create_view(db, statement)
+        case s.CreatePartView():
+            return create_part_view(db, statement)
+        case s.AdvanceStream():
+            return advance_stream(db, statement)
         case s.Insert():
             with db.engine.lock:  # what it is bound to must still be there when it runs
                 return _insert(db, statement)
@@ -137,6 +147,9 @@ def _named_fields(target: Relation, columns: tuple[s.Name, ...], arriving: bool 
                 span=column.span,
                 hint="leave it out",
             )
+        if target.length is not None and fold(column.text) == fold(PART):
+            reason = f"{target.name}.{PART} follows from {target.time}"
+            raise UserError("HW332", reason, span=column.span, hint="leave it out")
         found = by_name.get(fold(column.text))
         if found is None:
             hint = "its columns are " + ", ".join(f.name for f in fields)
@@ -252,6 +265,13 @@ def _subscribe(db: Database, statement: s.Subscribe) -> Result:
 
 
 def _show(db: Database, statement: s.Show) -> Result:
+    if statement.what in ("PARTS", "LATE"):
+        assert statement.of is not None
+        shown = show_parts if statement.what == "PARTS" else show_late
+        try:
+            return shown(db, find(db, statement.of))
+        except HeadwaterError as error:
+            raise error.at(statement.of.span) from error.__cause__
     if statement.what != "MAPS":
         return reports.show(db, statement.what, statement.pattern)
     of = find(db, statement.of) if statement.of else None

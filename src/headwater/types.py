@@ -193,6 +193,18 @@ def is_orderable(t: Type) -> bool:
     return not is_nested(t)
 
 
+def is_sortable(t: Type) -> bool:
+    """Whether arrays of it can be sorted: a struct by one field after the other, with NULL first. MAP has no order."""
+    match t:
+        case Map():
+            return False
+        case Array(element):
+            return is_sortable(element)
+        case Struct(fields):
+            return all(is_sortable(f) for _, f in fields)
+    return True
+
+
 def is_groupable(t: Type) -> bool:
     """Whether GROUP BY and equality joins accept it. MAP has no equality in Spark."""
     match t:

@@ -13,6 +13,7 @@ CREATE TABLE u (id INT PRIMARY KEY, w STRING);
 CREATE TABLE pair (a INT, b INT, y INT, PRIMARY KEY (a, b));
 CREATE TABLE bag (g STRING, x INT);
 CREATE STREAM s (k INT, x INT);
+CREATE TABLE seen (k INT, x INT, at TIMESTAMP);
 CREATE VIEW sums AS SELECT g, SUM(x) AS total FROM t GROUP BY g;
 CREATE VIEW one AS SELECT COUNT(*) AS n FROM bag;
 CREATE VIEW loose AS SELECT x FROM bag
@@ -36,6 +37,13 @@ CASES = [
     ("SELECT COUNT(*) AS n FROM bag", ()),
     ("SELECT MAX(x) AS most FROM bag HAVING MAX(x) > 1", ()),
     ("SELECT DISTINCT x, g FROM bag", ("x", "g")),
+    # windows of time: the start says which one it is
+    ("SELECT window, k, SUM(x) AS total FROM seen GROUP BY window(at, '1 hour', '10 minutes'), k", ("window", "k")),
+    ("SELECT window.start AS at, SUM(x) AS total FROM seen GROUP BY window(at, '1 hour')", ("at",)),
+    ("SELECT window.end AS at, SUM(x) AS total FROM seen GROUP BY window(at, '1 hour')", None),
+    ("SELECT k, session_window AS s, SUM(x) AS total FROM seen GROUP BY k, session_window(at, '1 hour')", ("k", "s")),
+    ("SELECT named_struct('a', g, 'b', 1) AS s, SUM(x) AS total FROM bag GROUP BY g", ("s",)),
+    ("SELECT named_struct('a', g) AS s, SUM(x) AS total FROM bag GROUP BY g, x", None),
     # joins
     ("SELECT t.k, u.id, u.w FROM t CROSS JOIN u", ("k", "id")),
     ("SELECT t.k, t.g, u.w FROM t JOIN u ON t.x = u.id", ("k",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import json
 from collections.abc import Callable, Iterator
@@ -15,13 +16,30 @@ import pytest
 from benchmarks.changes import Changes, Plan, Round, fitting
 from benchmarks.compare import IDENTITY, load
 from benchmarks.contest import contest
+from benchmarks.part_systems import HardCoded as PartProgram
+from benchmarks.part_systems import differences
+from benchmarks.part_views import pattern
 from benchmarks.run import main
 from benchmarks.systems import CHOSEN, DUCKDB, HARD_CODED, DuckRecompute, Headwater, Query, System
 from benchmarks.workloads import tpch as tpch_rows
+from benchmarks.workloads.measurements import FIRST, LIMIT, SECONDS, Measurements
 from benchmarks.workloads.order_book import Book
 from benchmarks.workloads.tpch import BARE, Data, Stream
 
-from benchmarks import finance, growth, options, plot, proportion, sharing, subscriptions, sync, tpch, windows
+from benchmarks import (
+    finance,
+    growth,
+    options,
+    plot,
+    proportion,
+    rolling,
+    sharing,
+    subscriptions,
+    sync,
+    tpch,
+    viewdf,
+    windows,
+)
 
 SCALE = 0.002
 ORDERS = 1_000
@@ -105,6 +123,74 @@ def test_windows_has_a_line_for_each_size() -> None:
     rows = list(windows.run(silent, windows.Options(rows=(300, 3_000), leaving=(1, 7), epochs=3)))
     assert [(row["rows"], row["leaving"]) for row in rows] == [(300, 1), (300, 7), (3_000, 1), (3_000, 7)]
     assert [row["left"] for row in rows] == [292, 236, 2_992, 2_936]
+
+
+SMALL = viewdf.Options(
+    scale=0.001,
+    pairs=(100_000, 200_000),
+    scopes=(5, 20),
+    shares=(10, 100),
+    rows=(1_000_000, 2_000_000),
+    windows=(3, 10),
+    large_windows=(12,),
+    parts=1,
+    recomputed=1,
+)
+
+
+def test_all_figures_of_viewdf_can_be_measured() -> None:
+    rows = figures("viewdf", list(viewdf.run(silent, SMALL)))
+    measured = [row for row in rows.values() if row["figure"] != "claim"]
+    assert {row["figure"] for row in measured} == set(range(6, 13))
+    assert all(row["p50 ms"] and row["rate to hard-coded"] for row in measured)
+    of_pattern = {row["system"] for row in measured if str(row["case"]).startswith("pattern, ")}
+    assert of_pattern == {"ViewDF", "hard-coded", "naive", "naive by join"}
+    by_window = {(row["rows"], row["back"]) for row in measured if row["figure"] == 12}
+    assert by_window == {(1_000, 3), (1_000, 10), (2_000, 10), (2_000, 12)}
+    said = [row["note"] for row in rows.values() if row["figure"] == "claim"]
+    assert len(said) == 3
+    assert [name for name, _ in plot.viewdf(measured)] == [f"figure-{number}" for number in range(6, 13)]
+
+
+def test_a_wrong_program_ends_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = PartProgram._run
+
+    def forgetful(self: PartProgram, table: str, query: str, part: int) -> None:
+        whole(self, table, query.replace("coalesce(ct, 0) + 1", "1"), part)
+
+    monkeypatch.setattr(PartProgram, "_run", forgetful)
+    chosen = dataclasses.replace(SMALL, figures=(8,), shares=(60,))
+    with pytest.raises(AssertionError, match="pattern: hard-coded disagrees with ViewDF in"):
+        list(viewdf.run(silent, chosen))
+
+
+def test_a_recomputation_is_right_as_far_as_it_looks_back() -> None:
+    columns = ("src", "dest", "ct", "sum_loss")
+    known, longer, other = (
+        pa.table(dict(zip(columns, ([s], ["b"], [ct], [100]), strict=True))) for s, ct in (("a", 4), ("a", 9), ("c", 4))
+    )
+    assert differences(pattern(4), longer, known, whole=False) == 0
+    assert differences(pattern(5), longer, known, whole=False) == 2
+    assert differences(pattern(4), longer, known, whole=True) == 2
+    assert differences(pattern(4), longer, other, whole=False) == 2
+
+
+def test_claims_are_judged_by_what_was_measured() -> None:
+    def row(figure: int, ms: float, **more: object) -> dict[str, object]:
+        told = {"figure": figure, "case": "c", "system": "ViewDF", "rows": 10, "back": 5, "p50 ms": ms}
+        return told | {"rate to hard-coded": 0.9, "times naive": 12.0} | more
+
+    good = [row(6, 1.0), row(12, 1.0), row(12, 1.4, back=100)]
+    assert [str(one["note"]).partition(":")[0] for one in viewdf.claims(good)] == ["holds"] * 3
+    bad = [row(6, 1.0, **{"times naive": 9.9}), row(12, 1.0), row(12, 1.6, **{"rate to hard-coded": 0.79})]
+    assert [str(one["note"]).partition(":")[0] for one in viewdf.claims(bad)] == ["DOES NOT HOLD"] * 3
+
+
+def test_rolling_has_a_line_for_each_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rolling, "HOURS", 3)
+    rows = figures("rolling", list(rolling.run(silent, rolling.Options(rows=(5,), sources=10))))
+    assert set(rows) == {(900, relation, query) for relation, query in rolling.QUERIES}
+    assert {row["parts"] for row in rows.values()} == {3}
 
 
 def test_growth_has_a_line_for_each_scale() -> None:
@@ -220,6 +306,19 @@ def test_the_book_is_as_large_as_told_and_nothing_goes_that_is_not_there() -> No
             there -= gone
         prices = np.array(first.insert[side]["price"].to_pylist())
         assert (prices > 0).all() and (prices % 1 == 0).all()
+
+
+def test_measurements_are_the_same_for_the_same_seed_and_lie_in_their_part() -> None:
+    stream = Measurements(pairs=1_000, records=10, share=0.25)
+    part = stream.part(3)
+    assert part == Measurements(1_000, 10, 0.25).part(3) != Measurements(1_000, 10, 0.25, seed=2).part(3)
+    assert part["loss"] != stream.part(4)["loss"]
+    seconds = part["ts"].cast(pa.int64()).to_numpy() // 1_000_000
+    assert set(seconds // SECONDS) == {FIRST + 3}
+    assert 0.2 < (part["loss"].to_numpy() > LIMIT).mean() < 0.3
+    pairs = list(zip(part["src"].to_pylist(), part["dest"].to_pylist(), strict=True))
+    assert len(set(pairs)) == 1_000 and len(pairs) == 10_000
+    assert set(pairs[:1_000]) == set(pairs[1_000:2_000])
 
 
 def test_orders_of_a_book_lie_on_their_side_of_the_price() -> None:

@@ -16,8 +16,8 @@ import headwater as hw
 from headwater.emit.probes import Path
 from headwater.engine import access, sorted_copies
 from headwater.engine.access import looks_up
-from headwater.engine.consolidate import consolidate, shape_of
 from headwater.engine.copying import bring_up_to_date
+from headwater.engine.rewriting import consolidate, shape_of
 from headwater.engine.sorted_copies import Run, Shelf, SortedCopy, build
 
 PATH = Path("s", ("k",))

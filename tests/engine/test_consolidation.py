@@ -14,7 +14,8 @@ import pytest
 import headwater as hw
 from headwater import database
 from headwater.engine import faults
-from headwater.engine.consolidate import SUFFIX, Consolidator, Shape, consolidate, shape_of
+from headwater.engine.consolidate import Consolidator
+from headwater.engine.rewriting import SUFFIX, Shape, consolidate, shape_of
 from tests.engine.support import SetClock, bag, check_views, opened, rows, state, store_rows, stores
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from headwater import types as t
 
 from .grammar import Expr, Maker, construct, fits
@@ -18,6 +21,84 @@ def _string(sql: str) -> Expr:
 
 def _boolean(sql: str) -> Expr:
     return Expr(sql, t.BOOLEAN)
+
+
+# Functions of functions
+
+
+@contextmanager
+def _calling(m: Maker, *parameters: Expr) -> Iterator[None]:
+    """Within this context, expressions are bodies of a lambda: they read its parameters, and columns, no aggregates."""
+    hidden = {one.sql for one in parameters}
+    captured = [one for one in m.scope if one.sql not in hidden and "(" not in one.sql]
+    with m.over((*captured, *parameters)), m.holding(0):
+        yield
+
+
+def _element(m: Maker, arg: Expr) -> Expr:
+    """A parameter that is called with the elements of an array; now and then it hides a column."""
+    hidden = [one.sql for one in m.scope if one.sql.isidentifier()]
+    name = m.rng.choice(hidden) if hidden and m.chance(0.1) else m.alias("x")
+    return Expr(name, t.INT, arg.bound)
+
+
+@construct("array", "transform", 1, duckdb=False)
+def transformed(m: Maker, depth: int) -> Expr:
+    arg = _held(m, depth)
+    x, place = _element(m, arg), Expr(m.alias("i"), t.INT, 10_000)
+    counted = m.chance(0.4)
+    with _calling(m, x, *([place] if counted else [])):
+        body = m.scalar("int", depth)
+    return _array(f"transform({arg.sql}, {f'({x.sql}, {place.sql})' if counted else x.sql} -> {body.sql})", body)
+
+
+@construct("array", "filter", 1, duckdb=False)
+def filtered(m: Maker, depth: int) -> Expr:
+    arg = _held(m, depth)
+    x, place = _element(m, arg), Expr(m.alias("i"), t.INT, 10_000)
+    counted = m.chance(0.4)
+    with _calling(m, x, *([place] if counted else [])):
+        test = m.scalar("boolean", depth)
+    return _array(f"filter({arg.sql}, {f'({x.sql}, {place.sql})' if counted else x.sql} -> {test.sql})", arg)
+
+
+@construct("boolean", "exists, forall", 0.5, duckdb=False)
+def decided(m: Maker, depth: int) -> Expr:
+    arg = _held(m, depth)
+    x = _element(m, arg)
+    with _calling(m, x):
+        test = m.scalar("boolean", depth)
+    return _boolean(f"{m.rng.choice(['exists', 'forall'])}({arg.sql}, {x.sql} -> {test.sql})")
+
+
+@construct("int", "aggregate", 0.7, duckdb=False)
+def aggregated(m: Maker, depth: int) -> Expr | None:
+    arg, start = _held(m, depth), m.scalar("int", depth)
+    x, merged = _element(m, arg), Expr(m.alias("acc"), t.INT, 3_000)
+    with _calling(m, merged, x):
+        body = m.scalar("int", depth)
+    with _calling(m, merged):
+        last = m.scalar("int", depth)
+    if x.sql == merged.sql or not fits(3 * 1_000 + body.bound, t.INT):
+        return None
+    finish = f", {merged.sql} -> {last.sql}" if m.chance(0.3) else ""
+    name = m.rng.choice(["aggregate", "reduce"])
+    merge = f"({merged.sql}, {x.sql}) -> ({merged.sql} * 3 + {body.sql}) % 1000"
+    return _int(f"{name}({arg.sql}, {start.sql} % 1000, {merge}{finish})", max(3_000, last.bound))
+
+
+@construct("int", "aggregate into a struct", 0.4, duckdb=False)
+def merged_into_struct(m: Maker, depth: int) -> Expr:
+    arg = _held(m, depth)
+    x, count = _element(m, arg), Expr("acc.n", t.INT, 10_000)
+    with _calling(m, x, count):
+        test, value = m.scalar("boolean", depth), m.scalar("int", depth)
+    start = "named_struct('n', 0, 'most', CAST(NULL AS INT), 'flag', FALSE)"
+    kept = f"named_struct('n', acc.n + 1, 'most', greatest(acc.most, {value.sql}), 'flag', acc.flag)"
+    other = "named_struct('n', 0, 'most', acc.most, 'flag', TRUE)"
+    merge = f"(acc, {x.sql}) -> CASE WHEN {test.sql} THEN {kept} ELSE {other} END"
+    finish = "acc -> CASE WHEN acc.flag THEN acc.n ELSE coalesce(acc.most, -1) END"
+    return _int(f"aggregate({arg.sql}, {start}, {merge}, {finish})", max(10_000, value.bound))
 
 
 # Arrays

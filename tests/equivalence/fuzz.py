@@ -1,6 +1,8 @@
 """Runs random cases until one fails, the time is up, or enough have passed.
 
-python -m tests.equivalence.fuzz --seconds 600 [--cases 5000] [--seed 1]
+python -m tests.equivalence.fuzz --seconds 600 [--cases 5000] [--seed 1] [--only queries]
+
+Two generators take turns: queries over tables and streams, and stories about views of parts.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ from .case import Case
 from .check import Failure, Outcome, check
 from .generate import generate
 from .grammar import CONSTRUCTS
+from .parted.case import Case as Story
+from .parted.check import check as check_story
+from .parted.generate import generate as generate_story
+from .parted.shrink import shrink as shrink_story
 from .shrink import shrink
 
 PROGRESS_SECONDS = 30.0
@@ -63,9 +69,13 @@ class Tally:
         return "\n".join(lines)
 
 
-def report(case: Case, failure: Failure, path: Path, seconds: float) -> str:
+def report(case: Case | Story, failure: Failure, path: Path, seconds: float) -> str:
     """Shrink a failing case, write it down, and say what to read and run."""
-    smaller, outcome = shrink(case, failure.kind, seconds)
+    smaller: Case | Story
+    if isinstance(case, Story):
+        smaller, outcome = shrink_story(case, failure.kind, seconds)
+    else:
+        smaller, outcome = shrink(case, failure.kind, seconds)
     shown = outcome.failure if outcome and outcome.failure else failure
     path.parent.mkdir(parents=True, exist_ok=True)
     comment = "".join(f"# {line}\n" for line in str(shown).splitlines())
@@ -73,11 +83,21 @@ def report(case: Case, failure: Failure, path: Path, seconds: float) -> str:
     return f"seed {case.seed} fails\n{shown}\n\n{smaller}\nrun it again: python -m tests.equivalence.replay {path}"
 
 
+def run(seed: int, only: str | None) -> tuple[Case | Story, Outcome, Counter[str]]:
+    """Make the case of a seed and run it; every other one is a story about parts, unless one kind is asked for."""
+    if only == "parts" or (only is None and seed % 2):
+        story, used = generate_story(seed)
+        return story, check_story(story), used
+    case, used = generate(seed)
+    return case, check(case), used
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.equivalence.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on")
     parser.add_argument("--cases", type=int, default=sys.maxsize, help="how many cases at most")
     parser.add_argument("--seed", type=int, help="the first seed; those after it follow (default: a random one)")
+    parser.add_argument("--only", choices=["queries", "parts"], help="one generator alone")
     parser.add_argument("--shrink-seconds", type=float, default=90.0, help="how long to shrink a failing case")
     parser.add_argument("--out", type=Path, default=Path("equivalence-failure.txt"), help="where to write it")
     options = parser.parse_args(arguments)
@@ -86,8 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tally = Tally()
     told = time.monotonic()
     while time.monotonic() - tally.began < options.seconds and tally.cases < options.cases:
-        case, used = generate(seed + tally.cases)
-        outcome = check(case)
+        case, outcome, used = run(seed + tally.cases, options.only)
         tally.add(outcome, used)
         if outcome.failure:
             print(tally.line())

@@ -18,6 +18,7 @@ from . import (  # noqa: F401  (they register)
     queries,
     queries_groups,
     queries_more,
+    queries_time,
     sources,
     windows,
 )

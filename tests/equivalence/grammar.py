@@ -83,6 +83,9 @@ def construct(family: str, name: str, weight: float = 1.0, *, duckdb: bool = Tru
     return add
 
 
+#: What `window` and `session_window` make; a kind of its own, of which there are no values and few functions.
+WINDOW_TYPE = t.Struct((("start", t.TIMESTAMP), ("end", t.TIMESTAMP)))
+
 KINDS = ("boolean", "int", "bigint", "decimal", "double", "string", "date", "timestamp")
 _KIND_WEIGHTS = (2, 5, 3, 3, 3, 4, 2, 2)
 
@@ -95,11 +98,12 @@ def kind_of(of: t.Type) -> str:
         case t.Array():
             return "array"
         case t.Struct():
-            return "struct"
+            return "window" if of == WINDOW_TYPE else "struct"
     return str(of).lower()
 
 
 _TYPES: dict[str, tuple[t.Type, ...]] = {"decimal": DECIMAL_TYPES, "array": (ARRAY_TYPE,), "struct": (STRUCT_TYPE,)}
+_TYPES |= {"window": (WINDOW_TYPE,)}
 _TYPES |= {kind_of(of): (of,) for of in COLUMN_TYPES if kind_of(of) not in _TYPES}
 
 _LIMITS = {"tinyint": 100, "smallint": 30_000, "int": 2e9, "bigint": 1e15, "float": 1e4, "double": 1e9}

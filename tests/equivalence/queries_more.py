@@ -211,6 +211,19 @@ def collect(m: Maker, rows: float) -> Expr:
     return Expr(f"{m.rng.choice(['collect_list', 'collect_set'])}({m.scalar('int', 0).sql})", ARRAY_TYPE)
 
 
+@construct("aggregate", "machine over rows in order", 1, duckdb=False)
+def machine(m: Maker, rows: float) -> Expr:
+    """What a pattern over the rows of a group becomes: they are put in order and merged one by one."""
+    order, value = m.scalar(m.rng.choice(["timestamp", "date", "int", "string"]), 0), m.scalar("int", 0)
+    listed = f"{m.rng.choice(['array_sort', 'sort_array'])}(collect_list(struct({order.sql} AS at, {value.sql} AS v)))"
+    found = "if(s.run >= 1 AND s.before <= e.v, s.found + 1, s.found)"
+    on = f"named_struct('run', s.run + 1, 'found', {found}, 'before', e.v)"
+    off = "named_struct('run', 0, 'found', s.found, 'before', CAST(NULL AS INT))"
+    merge = f"(s, e) -> CASE WHEN e.v > {m.rng.choice([0, 1, -2])} THEN {on} ELSE {off} END"
+    start = "named_struct('run', 0, 'found', 0, 'before', CAST(NULL AS INT))"
+    return Expr(f"aggregate({listed}, {start}, {merge}, s -> s.found * 100 + s.run)", t.INT, 101 * rows)
+
+
 @construct("aggregate", "value at the extreme", 1.5, duckdb=False)
 def by_extreme(m: Maker, rows: float) -> Expr | None:
     value, by = m.scalar(m.kind(), 0), m.scalar(m.rng.choice(["int", "date", "string"]), 0)
@@ -233,7 +246,7 @@ def first_or_last(m: Maker, rows: float) -> Expr | None:
 
 @construct("aggregate", "filtered", 3)
 def filtered(m: Maker, rows: float) -> Expr:
-    made: Expr = m.make("aggregate", rows, but=("filtered",))
+    made: Expr = m.make("aggregate", rows, but=("filtered", "machine over rows in order"))
     return replace(made, sql=f"{made.sql} FILTER (WHERE {m.scalar('boolean', 1).sql})", name=None)
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from .case import parse_script
 from .check import check
+from .parted.case import parse_script as parse_story
+from .parted.check import check as check_story
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,7 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     failed = False
     for path in paths:
-        outcome = check(parse_script(Path(path).read_text(encoding="utf-8")))
+        text = Path(path).read_text(encoding="utf-8")
+        outcome = check_story(parse_story(text)) if "PARTITION LENGTH" in text else check(parse_script(text))
         failed = failed or outcome.failure is not None
         verdict = str(outcome.failure) if outcome.failure else f"passes, {outcome.epochs} epochs"
         print(f"{path}: {verdict}" + (f" (not supported: {outcome.unsupported})" if outcome.unsupported else ""))

@@ -41,7 +41,9 @@ def findings(db: hw.Database) -> dict[str, object]:
     stores += [changes_of(one.name) for one in catalog if one.changes is not None]
     stores += [waiting_of(one.name) for one in catalog if one.policy is not None]
     stores += [one.buried for one in catalog if one.sequence is not None]
-    readable = [one.name for one in catalog if one.policy is None and (not one.flows or one.retain is not None)]
+    stores += [one.late for one in catalog if one.keeps_late]
+    shown = [one for one in catalog if one.policy is None and one.helper is None]
+    readable = [one.name for one in shown if not one.flows or one.retain is not None]
     epochs = reader.execute("SELECT number, clock, changes FROM hw.epochs ORDER BY number").fetchall()
     reader.close()
     return {
@@ -57,7 +59,7 @@ def findings(db: hw.Database) -> dict[str, object]:
 
 def definitions(db: hw.Database) -> dict[str, str]:
     """The statements that made the relations which a statement made."""
-    return {one.name: one.sql for one in db.engine.catalog if one.policy is None}
+    return {one.name: one.sql for one in db.engine.catalog if one.policy is None and one.helper is None}
 
 
 def followed(db: hw.Database, view: Relation) -> Bag:

@@ -95,7 +95,7 @@ def open_warehouse(folder: str) -> hw.Database:
     opened: list[hw.Database] = []
     consolidate.LOOK_SHARE = 0.0
     consolidate.DEAD_SHARE = 0.01
-    eager = partial(Consolidator, look_rows=6)
+    eager = partial(Consolidator, look_rows=6, look_parts=2)
     with mock.patch.object(database, "Consolidator", eager):
         db = hw.connect(folder, clock=lambda: moment(opened[0].engine.epoch + 1))
     assert isinstance(db, hw.Database)

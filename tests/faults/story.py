@@ -17,6 +17,8 @@ from headwater.algebra.during import at
 from headwater.algebra.evaluate import Bag, Row, evaluate
 from headwater.algebra.nodes import Node, Scan
 
+#: Of the stream with parts: how many seconds they span, and how much later than the newest a row may come.
+PART_SECONDS, LATE_SECONDS = 2, 2
 #: Base relations, then views over them and over each other. `marks` gets the number of each epoch of several
 #: operations, so that an epoch that is lost or comes twice shows there first.
 BEGINNING = (
@@ -43,6 +45,11 @@ BEGINNING = (
     "CREATE STREAM pings (host STRING, at TIMESTAMP)",
     "CREATE VIEW awake RETAIN CHANGES ALL AS SELECT host, at FROM pings WHERE at > now() - INTERVAL 4 SECONDS",
     "CREATE VIEW seldom REFRESH EVERY 3 SECONDS AS SELECT region, count(*) AS n FROM customers GROUP BY region",
+    f"CREATE STREAM beats (at TIMESTAMP, host STRING, n INT) TIMESTAMP BY at PARTITION LENGTH {PART_SECONDS} "
+    f"LATENESS INTERVAL {LATE_SECONDS} SECONDS ROLL UP AFTER INTERVAL 2 SECONDS INTO 6",
+    "CREATE VIEW pace AS SELECT host, sum(n) AS total, count(*) AS n FROM beats [WINDOW 6 SECONDS] GROUP BY host",
+    "CREATE VIEW steps AS INITIALIZE steps[i] AS SELECT host, n FROM beats[i] UPDATE steps[j] AS "
+    f"SELECT host, n FROM beats[j] PARTITION LENGTH {PART_SECONDS} BACKFILL ROLL UP AFTER 2 SECONDS INTO 8",
     # An immense credit suspends this view; see `Story._suspension`.
     "CREATE VIEW level RETAIN CHANGES ALL AS "
     "SELECT region, CAST(sum(credit) AS SMALLINT) AS level FROM customers GROUP BY region",
@@ -122,6 +129,8 @@ class Story:
         #: The versions with which rooms went.
         self._gone: dict[object, int] = {}
         self._frozen_level: Bag | None = None
+        #: The latest time among the beats, in seconds, and the first part of the views of parts over them.
+        self._newest = self._first_part = 0
 
     @property
     def epoch(self) -> int:
@@ -200,6 +209,8 @@ class Story:
             Change("delete_keys", "rooms", ((rng.randrange(6),),) if rng.random() < 0.4 else ()),
             Change("insert", "pings", ((rng.choice(PAGES), moment(self.epoch + 1)),) if rng.random() < 0.6 else ()),
         ]
+        beats = [(moment(self.epoch + 1 - rng.choice((0, 0, 1, 3, 6))), rng.choice(PAGES), rng.randint(0, 9))]
+        changes.append(Change("insert", "beats", tuple(beats * rng.randint(1, 2))))
         if keys and rng.random() < 0.3:
             changes.insert(2, Change("delete_keys", "customers", ((rng.choice(keys),),)))
         if "scratch" in self.catalog:
@@ -239,8 +250,8 @@ class Story:
         count = 0
         for change in changes:
             bag = self.bags[change.relation]
-            if change.relation == "rooms":
-                count += self._report(change)
+            if change.relation in ("rooms", "beats"):
+                count += self._report(change) if change.relation == "rooms" else self._beat(change)
                 continue
             match change.method:
                 case "insert":
@@ -279,11 +290,22 @@ class Story:
             self._gone.pop(row[0], None)
         return count
 
+    def _beat(self, change: Change) -> int:
+        """Let rows come to the stream with parts; returns for how many of them it was not too late."""
+        over = self._newest - LATE_SECONDS
+        taken = [row for row in change.rows if not self._newest or (_part(row) + 1) * PART_SECONDS > over]
+        self.bags["beats"].update(taken)
+        self._newest = max([self._newest, *(_seconds(row) for row in taken)])
+        if not self._first_part:
+            first = min(map(_part, self.bags["beats"]))
+            self._first_part = first if first < self._newest // PART_SECONDS else 0
+        return len(taken)
+
     # -- what must be there --------------------------------------------------------------------------------------------
 
     def contents(self) -> dict[str, Bag]:
         """Every relation that can be read."""
-        out = {name: bag for name, bag in self.bags.items() if name not in ("pulse", "pings")}
+        out = {name: bag for name, bag in self.bags.items() if name not in ("pulse", "pings", "beats")}
         views: dict[str, Bag] = {}
 
         def read(scan: Scan) -> Bag:
@@ -294,9 +316,23 @@ class Story:
         for name, sql in self.catalog.items():
             if name == "level" and self._frozen_level is not None:
                 views[name] = self._frozen_level
+            elif name in ("pace", "steps"):
+                views[name] = self._parts_of(name)
             elif name not in self.bags:
                 views[name] = evaluate(at(_algebra(sql), moment(self.epoch)), read)
         return out | views
+
+    def _parts_of(self, view: str) -> Bag:
+        """All parts that are complete of a view of parts: the sums of three parts of the beats, or these themselves."""
+        out: Bag = Counter()
+        for part in range(self._first_part, self._newest // PART_SECONDS) if self._first_part else ():
+            held = [row for row in self.bags["beats"].elements() if part - 3 < _part(row) <= part]
+            if view == "steps":
+                out.update(row[1:] for row in held if _part(row) == part)
+            for host in {row[1] for row in held} if view == "pace" else ():
+                numbers = [int(str(row[2])) for row in held if row[1] == host]
+                out[host, sum(numbers), len(numbers)] += 1
+        return out
 
     def suspended(self) -> list[str]:
         """Views that have stopped."""
@@ -332,6 +368,15 @@ def _algebra(sql: str) -> Node:
         for one in dict.fromkeys((*BEGINNING, SCRATCH, sql)):
             db.execute(one)
         return db.algebra(sql.split()[2])
+
+
+def _seconds(beat: Row) -> int:
+    assert isinstance(beat[0], dt.datetime)
+    return (beat[0] - dt.datetime(1970, 1, 1)) // dt.timedelta(seconds=1)
+
+
+def _part(beat: Row) -> int:
+    return _seconds(beat) // PART_SECONDS
 
 
 def _retire(bag: Bag, keys: set[object]) -> int:

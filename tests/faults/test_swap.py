@@ -9,7 +9,7 @@ import pytest
 
 import headwater as hw
 from headwater.algebra.evaluate import Bag
-from headwater.engine import consolidate, faults
+from headwater.engine import faults, rewriting
 
 SETUP = """
     CREATE TABLE t (g INT, x INT);
@@ -38,12 +38,12 @@ def consolidate_with(db: hw.Database, store: str, meanwhile: Callable[[], object
             happened.append(point)
             meanwhile()
 
-    shape = consolidate.shape_of(db.engine, store)
+    shape = rewriting.shape_of(db.engine, store)
     assert shape is not None
     faults.hook = hook
     reader = db.warehouse.reader()
     try:
-        consolidate.consolidate(db.engine, reader, store, shape)
+        rewriting.consolidate(db.engine, reader, store, shape)
     finally:
         reader.close()
     assert happened
@@ -55,7 +55,7 @@ def rows(db: hw.Database, query: str) -> Bag:
 
 def has_leftovers(db: hw.Database) -> bool:
     names = db.warehouse.reader().execute("SELECT table_name FROM duckdb_tables()").fetchall()
-    return any(name.endswith(consolidate.SUFFIX) for (name,) in names)
+    return any(name.endswith(rewriting.SUFFIX) for (name,) in names)
 
 
 @pytest.mark.parametrize("store", ["t", "v"])

@@ -20,8 +20,13 @@ from sqlglot import exp
 from headwater import types as t
 from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.functions.evaluate import evaluate_scalar
-from headwater.algebra.scalars import Cast, Column, Literal, Scalar, call, cast
+from headwater.algebra.scalars import Cast, Column, Literal, Scalar, call, cast, substitute
 from headwater.emit.scalars import duckdb_literal, duckdb_scalar, duckdb_type, explain_runtime_error
+from headwater.errors import Source
+from headwater.sql.bind import bind_row_scalar
+from headwater.sql.dialect import new_parser
+from headwater.sql.reading import split_statements
+from headwater.sql.scope import RelationInfo
 
 INFIX = {"+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or", "&", "|", "^", "||"}
 D = Decimal
@@ -42,6 +47,7 @@ class Case:
     Attributes:
         spark: its text for Spark, `{0}` standing for the first argument.
         ulps: how many units in the last place a DOUBLE may differ; the JVM has its own exp, log and sin.
+        written: the expression is what the binder makes of the text for Spark; for lambdas, which have no literal.
     """
 
     function: str
@@ -51,6 +57,7 @@ class Case:
     ulps: int = 0
     target: t.Type | None = None
     safe: bool = False
+    written: bool = False
     columns: tuple[t.Type, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,6 +68,10 @@ class Case:
 
     def scalar(self, row: Sequence[object] | None = None) -> Scalar:
         """The expression over columns c0, c1, ..., or over literals of one row."""
+        if self.written:
+            bound = _bound(self)
+            given = {f"c{i}": _constant(v, k) for i, (v, k) in enumerate(zip(row or (), self.columns, strict=False))}
+            return substitute(bound, given)
         parts: list[Scalar] = []
         for arg in self.args:
             if isinstance(arg, Literal):
@@ -89,6 +100,24 @@ def case(
         spark = f" {function} ".join(slots) if function in INFIX else f"{function}({', '.join(slots)})"
     tuples = tuple(row if isinstance(row, tuple) else (row,) for row in rows)
     return Case(function, args, tuples, spark, ulps)
+
+
+def lambda_case(spark: str, *args: t.Type, rows: Iterable[object]) -> Case:
+    """A case of a function with lambdas, as it is written."""
+    tuples = tuple(row if isinstance(row, tuple) else (row,) for row in rows)
+    return Case(spark.partition("(")[0], args, tuples, spark, written=True)
+
+
+@cache
+def _bound(one: Case) -> Scalar:
+    source = Source(spark_text(one))
+    parser = new_parser()
+    parser.begin(source, split_statements(source)[0])
+    tree = parser.scalar("an expression")
+    parser.end()
+    info = RelationInfo("input", tuple(t.Field(f"c{i}", kind) for i, kind in enumerate(one.columns)))
+    names = {f"i.{f.name}": Column(f.name, f.type) for f in info.fields}
+    return substitute(bind_row_scalar(tree, "i", info, source), names)
 
 
 def cast_case(source: t.Type, target: t.Type, *values: object, safe: bool = False) -> Case:

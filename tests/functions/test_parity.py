@@ -55,5 +55,5 @@ def test_spark_says_the_same(spark: Any, one: Case) -> None:
 
 def test_every_function_is_emitted_and_has_a_case() -> None:
     assert set(EMITTERS) == set(REGISTRY)
-    # The clock has no value by itself: tests/engine/test_windows.py.
-    assert {one.function for one in CASES} - {"cast"} == set(REGISTRY) - {"now", "before"}
+    # The clock and the bounds of a part have no value by themselves: tests/engine/test_windows.py and test_parts.py.
+    assert {one.function for one in CASES} - {"cast"} == set(REGISTRY) - {"now", "before", "bound"}

@@ -32,6 +32,7 @@ FAMILIES = {
     "Text read in a format": "readings",
     "Arrays": "arrays",
     "Maps and structs": "maps",
+    "Functions of functions": "lambdas",
 }
 
 HEAD = """# Functions
@@ -58,9 +59,12 @@ Where Headwater is narrower than Spark it refuses or raises, and never answers d
 - exp, log, sin and their kin may differ from the JVM's in the last digits.
 - A DOUBLE of exactly 2^63 does not fit BIGINT; Spark makes it the largest BIGINT.
 - Dates end with the year 9999.
+- Where a function takes a lambda it has to be one, without aggregates, window functions and queries in it. What
+  AGGREGATE's lambda returns has the type of the start, names of fields included. ARRAY_SORT takes no lambda.
 
 The clock, `now()`, `current_timestamp()`, `current_date()`, `curdate()` and `unix_timestamp()` without an argument, is
-no function of its arguments: [queries](queries.md#windows-by-the-clock) says where it may stand.
+no function of its arguments: [queries](queries.md#windows-by-the-clock) says where it may stand. `window` and
+`session_window` make rows, and are explained [there](queries.md#windows-of-time), too, with `window_time`.
 """
 
 

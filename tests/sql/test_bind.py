@@ -65,6 +65,23 @@ from tests.sql.shop import refused, scalar
         ("try_to_date(note)", "try_cast(o.note as DATE)"),
         ("1 + 1", "2"),
         ("CAST(NULL AS INT)", "{INT null}"),
+        ("transform(array(id), x -> x + qty)", "transform(array(o.id), lambda[$1 INT](cast($1 as BIGINT) + o.qty))"),
+        ("transform(array(id), ID -> Id + o.id)", "transform(array(o.id), lambda[$1 INT]($1 + o.id))"),
+        ("transform(array(note), (x, i) -> i)", "transform(array(o.note), lambda[$1 STRING, $2 INT]($2))"),
+        (
+            "aggregate(array(struct(id)), 0L, (s, `a b`) -> s + `a b`.id)",
+            "aggregate(array(named_struct('id', o.id)), 0L,"
+            " lambda[$1 BIGINT, $2 STRUCT<id: INT>]($1 + cast(field($2, 'id') as BIGINT)))",
+        ),
+        (
+            "exists(array(id), x -> forall(array(cust), y -> x > y))",
+            "exists(array(o.id), lambda[$1 INT](forall(array(o.cust), lambda[$2 INT]($1 > $2))))",
+        ),
+        (
+            "exists(array(id), o -> forall(array(cust), o -> o > 1))",
+            "exists(array(o.id), lambda[$1 INT](forall(array(o.cust), lambda[$2 INT]($2 > 1))))",
+        ),
+        ("filter(array(id), x -> NULL)", "filter(array(o.id), lambda[$1 INT]({BOOLEAN null}))"),
     ],
 )
 def test_an_expression_becomes_a_typed_scalar(text: str, bound: str) -> None:
@@ -91,6 +108,13 @@ def test_a_constant_that_fails_is_left_to_fail_when_a_row_asks_for_it() -> None:
         ("CAST(tags AS INT)", "HW130", "CAST(tags AS INT)", "MAP<STRING, INT> cannot be converted to INT"),
         ("count(*)", "HW123", "count(*)", "COUNT cannot stand in a row's expression"),
         ("nvl(*, 1)", "HW122", "*", "* stands for columns only in a select list and in COUNT(*)"),
+        ("transform(array(id), 5)", "HW122", "5", "TRANSFORM: takes a lambda here"),
+        ("aggregate(array(id), 0, x -> x)", "HW122", "x -> x", "AGGREGATE: takes a lambda of 2 parameters, not 1"),
+        ("transform(array(id), (x, X) -> 1)", "HW122", "X", "two parameters of a lambda are called X"),
+        ("transform(array(id), x -> y + x)", "HW101", "y", "there is no column y"),
+        ("transform(array(id), x -> x.a)", "HW122", "x.a", "x.a: only a STRUCT has fields, not INT"),
+        ("transform(id, x -> x)", "HW122", "transform(id, x -> x)", "TRANSFORM: takes an ARRAY, not INT"),
+        ("transform(array(id), x -> x) = x", "HW101", "x", "there is no column x"),
     ],
 )
 def test_a_mistake_is_named_and_underlined(text: str, code: str, underlined: str, message: str) -> None:
@@ -111,7 +135,14 @@ def test_a_mistake_is_named_and_underlined(text: str, code: str, underlined: str
         ("uuid()", "HW206", "uuid()"),
         ("uuid() = note", "HW206", "uuid()"),
         ("explode(tags)", "HW207", "explode(tags)"),
-        ("transform(tags, x -> x)", "HW209", "x -> x"),
+        ("upper(x -> x)", "HW209", "x -> x"),
+        ("array_sort(array(id), (x, y) -> x - y)", "HW209", "(x, y) -> x - y"),
+        ("id -> id", "HW209", "id -> id"),
+        ("zip_with(array(id), array(id), (x, y) -> x)", "HW211", "zip_with(array(id), array(id), (x, y) -> x)"),
+        ("transform(array(id), x -> sum(x))", "HW123", "sum(x)"),
+        ("transform(array(id), x -> sum(id) OVER (ORDER BY id))", "HW137", "sum(id) OVER (ORDER BY id)"),
+        ("transform(array(id), x -> (SELECT 1))", "HW204", "(SELECT 1)"),
+        ("transform(array(id), x -> x IN (SELECT 1))", "HW204", "x IN (SELECT 1)"),
         ("note COLLATE UTF8_LCASE = 'a'", "HW209", "note"),
         ("xpath(note, 'a')", "HW211", "xpath(note, 'a')"),
         ("get_json_object(note, 'a')", "HW211", "get_json_object(note, 'a')"),

@@ -212,9 +212,6 @@ def test_options_carried_out_today(statement: str):
 @pytest.mark.parametrize(
     ("statement", "pointed", "message"),
     [
-        ("CREATE STREAM s (a INT) TIMESTAMP BY a", "TIMESTAMP BY a", "TIMESTAMP BY is not supported yet"),
-        ("CREATE STREAM s (a INT) PARTITION LENGTH 60", "PARTITION LENGTH 60", "PARTITION LENGTH is not supported yet"),
-        ("CREATE STREAM s (a INT) LATENESS 1 DAY", "LATENESS 1 DAY", "LATENESS is not supported yet"),
         ("CREATE VIEW v REFRESH ON QUERY AS SELECT 1", "REFRESH ON QUERY", "REFRESH ON QUERY is not supported yet"),
         (
             "EXPLAIN CREATE VIEW v REFRESH ON QUERY AS SELECT 1",

@@ -43,9 +43,16 @@ def reads_clock(scalar: Scalar) -> bool:
     return any(isinstance(part, Call) and part.function in CLOCKS for part in scalar.walk())
 
 
+def is_settled(scalar: Scalar) -> bool:
+    """Whether it has one value for all rows at all times: no column or parameter, no clock, and no bound of a part."""
+    return not (scalar.columns or scalar.free) and not any(
+        isinstance(part, Call) and part.function in (*CLOCKS, "bound") for part in scalar.walk()
+    )
+
+
 def is_moment(scalar: Scalar) -> bool:
     """Whether it is computed from the clock and constants only."""
-    return not scalar.columns and reads_clock(scalar)
+    return not scalar.columns and reads_clock(scalar) and not scalar.free
 
 
 def with_clock(scalar: Scalar, values: dict[str, Scalar]) -> Scalar:

@@ -20,6 +20,7 @@ from headwater.algebra.nodes import (
     Named,
     Negate,
     Node,
+    Outer,
     Over,
     Present,
     Project,
@@ -103,6 +104,8 @@ def _evaluate(node: Node, relation: _Once) -> Bag:
                 for b, m in right_rows.items()
                 if _holds(condition, _env(names, a + b))
             )
+        case Outer():
+            return _outer(node, evaluate(node.left, relation), evaluate(node.right, relation))
         case Union(inputs=inputs):
             return _add(pair for one in inputs for pair in evaluate(one, relation).items())
         case Negate(input=source):
@@ -123,6 +126,20 @@ def _evaluate(node: Node, relation: _Once) -> Bag:
         case Present():
             return _present(node, evaluate_map(node.sums, relation))
     raise IllFormed(f"{type(node).__name__} does not yield rows")
+
+
+def _outer(node: Outer, left: Bag, right: Bag) -> Bag:
+    names = node.column_names
+    met = [(a, b) for a in left for b in right if _holds(node.condition, _env(names, a + b))]
+    out = [(a + b, left[a] * right[b]) for a, b in met]
+    nothing: tuple[Row, Row] = ((None,) * len(node.left.schema), (None,) * len(node.right.schema))
+    if node.keeps_left:
+        lonely = left.keys() - {mine for mine, _ in met}
+        out += [(row + nothing[1], left[row]) for row in lonely]
+    if node.keeps_right:
+        lonely = right.keys() - {theirs for _, theirs in met}
+        out += [(nothing[0] + row, right[row]) for row in lonely]
+    return _add(out)
 
 
 def evaluate_map(node: Sum, relation: Callable[[Scan], Bag]) -> dict[Row, Row]:

@@ -212,6 +212,37 @@ class Join(Node):
 
 
 @dataclass(frozen=True)
+class Outer(Node):
+    """An outer join: the pairs for which the condition is TRUE, and rows of one side, or both, that meet none.
+
+    It is for what is evaluated whole. A view that follows deltas has a composition in its place
+    (`headwater.algebra.compose`), whose terms follow from deltas.
+
+    Attributes:
+        keeps_left: rows of the left side that meet none come with NULLs.
+        keeps_right: those of the right side do.
+    """
+
+    left: Node
+    right: Node
+    condition: Scalar
+    keeps_left: bool
+    keeps_right: bool
+
+    def __post_init__(self) -> None:
+        Join(self.left, self.right, self.condition)  # the same rules
+
+    @cached_property
+    def schema(self) -> t.Schema:
+        left = tuple(replace(f, nullable=f.nullable or self.keeps_right) for f in self.left.schema)
+        return left + tuple(replace(f, nullable=f.nullable or self.keeps_left) for f in self.right.schema)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
 class Union(Node):
     """UNION ALL: multiplicities add. Inputs have equal column names and types."""
 
@@ -503,6 +534,7 @@ class Over(Node):
             _resolves(scalar, self.input)
         known = {f.name: f.type for f in self.input.schema} | {name: call.type for name, call in self.calls}
         for scalar in (*(s for _, s in self.outputs), self.having):
+            _closed(scalar)
             for part in scalar.walk():
                 if isinstance(part, Column) and known.get(part.name) != part.type:
                     raise IllFormed(f"column {part.name!r} ({part.type}) is not among {known}")
@@ -523,7 +555,7 @@ def scalars(node: Node) -> tuple[Scalar, ...]:
             return (predicate,)
         case Project(columns=columns):
             return tuple(scalar for _, scalar in columns)
-        case Join(condition=condition):
+        case Join(condition=condition) | Outer(condition=condition):
             return (condition,)
         case During(starts=starts, ends=ends):
             return (starts, ends)
@@ -559,7 +591,7 @@ def rebuild(node: Node, children: tuple[Node, ...]) -> Node:
     match node:
         case Filter() | Project() | Negate() | Sum() | Present() | Repeat() | Explode() | Keep() | During() | Over():
             return replace(node, input=children[0])
-        case Join():
+        case Join() | Outer():
             return replace(node, left=children[0], right=children[1])
         case Union():
             return Union(children)
@@ -591,6 +623,11 @@ def _boolean(scalar: Scalar) -> None:
         raise IllFormed(f"a condition of type {scalar.type}")
 
 
+def _closed(scalar: Scalar) -> None:
+    if scalar.free:
+        raise IllFormed(f"a parameter outside of its lambda in {scalar}")
+
+
 def _distinct(names: Iterator[str] | list[str] | tuple[str, ...]) -> None:
     seen: set[str] = set()
     for name in names:
@@ -600,6 +637,7 @@ def _distinct(names: Iterator[str] | list[str] | tuple[str, ...]) -> None:
 
 
 def _resolves(scalar: Scalar, *inputs: Node) -> None:
+    _closed(scalar)
     for part in scalar.walk():
         if isinstance(part, Column) and not any(one.column_types.get(part.name) == part.type for one in inputs):
             known = {name: kind for one in inputs for name, kind in one.column_types.items()}

@@ -20,6 +20,7 @@ from headwater.algebra.nodes import (
     Named,
     Negate,
     Node,
+    Outer,
     Over,
     Present,
     Project,
@@ -30,12 +31,12 @@ from headwater.algebra.nodes import (
     Values,
     Version,
 )
-from headwater.algebra.scalars import TRUE, Call, Cast, Column, Literal, Scalar
+from headwater.algebra.scalars import TRUE, Call, Cast, Column, Lambda, Literal, Parameter, Scalar
 from headwater.algebra.text import INFIX, NOT_POWER, POSTFIX
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>`(?:[^`]|``)*`)|(?P<string>'(?:[^'\\]|\\.)*')|(?P<number>\d+L?)"
-    r"|(?P<name>[A-Za-z_#][A-Za-z0-9_#$]*(?:\.[A-Za-z_#][A-Za-z0-9_#$]*)*)"
+    r"|(?P<parameter>\$\d+)|(?P<name>[A-Za-z_#][A-Za-z0-9_#$]*(?:\.[A-Za-z_#][A-Za-z0-9_#$]*)*)"
     r"|(?P<mark>:=|<=>|<>|<=|>=|[][(){},;:=<>+\-*/%]))"
 )
 _ESCAPES = {"n": "\n"}
@@ -106,6 +107,7 @@ class _Reader:
     def __init__(self, text: str, schemas: Mapping[str, t.Schema]) -> None:
         self._schemas = schemas
         self._seen: dict[int, Node] = {}
+        self._bound: dict[str, Parameter] = {}
         self._tokens: list[tuple[str, str]] = []
         self._at = 0
         position = 0
@@ -231,6 +233,8 @@ class _Reader:
                 return Project(only, self._named(columns))
             case "join", (left, right):
                 return Join(left, right, self.scalar(columns) if bracketed else TRUE)
+            case (("full" | "left" | "right"), (left, right)):
+                return Outer(left, right, self.scalar(columns), word != "right", word != "left")
             case "union", _:
                 return Union(inputs)
             case "negate", (only,):
@@ -350,12 +354,7 @@ class _Reader:
 
     def _values(self) -> Node:
         self._expect("[")
-        fields: list[t.Field] = []
-        while not self._accept("]"):
-            if fields:
-                self._expect(",")
-            name = self._name()
-            fields.append(t.Field(name, self.type()))
+        fields = [f for f in self._list(lambda: t.Field(self._name(), self.type()), "]") if isinstance(f, t.Field)]
         self._expect("(")
         rows: list[tuple[object, ...]] = []
         while not self._accept(")"):
@@ -454,7 +453,14 @@ class _Reader:
         if kind == "name" and word == "not":
             self._next()
             return Call("not", (self.scalar(columns, NOT_POWER),))
+        if kind == "parameter":
+            self._next()
+            if word not in self._bound:
+                raise TextError(f"no lambda around has the parameter {word}")
+            return self._bound[word]
         name = self._name()
+        if kind == "name" and name == "lambda" and self._accept("["):
+            return self._lambda(columns)
         if not self._accept("("):
             if name not in columns:
                 raise TextError(f"no column {name!r}")
@@ -467,6 +473,17 @@ class _Reader:
             return Cast(arg, to, name == "try_cast")
         args = self._list(lambda: self.scalar(columns), ")")
         return Call(name, tuple(arg for arg in args if isinstance(arg, Scalar)))
+
+    def _lambda(self, columns: Mapping[str, t.Type]) -> Lambda:
+        around = self._bound
+        own = tuple(one for one in self._list(self._declared, "]") if isinstance(one, Parameter))
+        self._bound = {**around, **{f"${one.number}": one for one in own}}
+        [body] = self._arguments(columns)
+        self._bound = around
+        return Lambda(own, body)
+
+    def _declared(self) -> Parameter:
+        return Parameter(int(self._next()[1].removeprefix("$")), self.type())
 
     def _typed_literal(self) -> Literal:
         of = self.type()

@@ -12,6 +12,7 @@ from headwater.algebra.nodes import (
     Filter,
     Join,
     Node,
+    Outer,
     Over,
     Present,
     Project,
@@ -77,6 +78,8 @@ class _Renaming:
                 return Filter(children[0], rewrite(predicate))
             case Join(condition=condition):
                 return Join(children[0], children[1], rewrite(condition))
+            case Outer(condition=condition):
+                return replace(node, left=children[0], right=children[1], condition=rewrite(condition))
             case During(starts=starts, ends=ends):
                 return During(children[0], rewrite(starts), rewrite(ends))
             case Explode(source=source):

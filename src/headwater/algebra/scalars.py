@@ -1,7 +1,9 @@
 """Scalar expressions: immutable, typed, and already free of implicit conversions.
 
-There are four nodes. Everything that computes is a `Call` of a function in `headwater.algebra.functions`, operators
+There are six nodes. Everything that computes is a `Call` of a function in `headwater.algebra.functions`, operators
 and CASE included; what a function means, which arguments it takes and which type it returns is said there, once.
+A `Lambda` stands only as the argument of a function that takes one, and a `Parameter` only inside the lambda that
+binds it. Parameters are no columns, so what substitutes or counts columns leaves them alone.
 """
 
 from __future__ import annotations
@@ -37,6 +39,11 @@ class Scalar:
         """Names of the columns it reads."""
         return frozenset(node.name for node in self.walk() if isinstance(node, Column))
 
+    @property
+    def free(self) -> frozenset[Parameter]:
+        """Parameters that it reads of lambdas around it; with any, it has no value of its own."""
+        return frozenset[Parameter]().union(*(child.free for child in self.children))
+
     def __str__(self) -> str:
         from headwater.algebra.text import scalar_text
 
@@ -57,6 +64,43 @@ class Literal(Scalar):
 
     value: object
     type: t.Type
+
+
+@dataclass(frozen=True)
+class Parameter(Scalar):
+    """What a lambda is called with, by number; of several lambdas around with that number, the innermost binds it."""
+
+    number: int
+    type: t.Type
+
+    @property
+    def free(self) -> frozenset[Parameter]:
+        return frozenset((self,))
+
+
+@dataclass(frozen=True)
+class Lambda(Scalar):
+    """`(x, y) -> body`: a function as an argument. Its type is that of what it returns."""
+
+    parameters: tuple[Parameter, ...]
+    body: Scalar
+
+    def __post_init__(self) -> None:
+        if len({one.number for one in self.parameters}) != len(self.parameters):
+            raise TypeError("two parameters of a lambda have the same number")
+
+    @property
+    def type(self) -> t.Type:
+        return self.body.type
+
+    @property
+    def children(self) -> tuple[Scalar, ...]:
+        return (self.body,)
+
+    @property
+    def free(self) -> frozenset[Parameter]:
+        own = {one.number for one in self.parameters}
+        return frozenset(one for one in self.body.free if one.number not in own)
 
 
 @dataclass(frozen=True)
@@ -115,6 +159,8 @@ def cast(arg: Scalar, to: t.Type) -> Scalar:
     """The argument in another type; itself where nothing changes, a literal where NULL is recast."""
     if arg.type == to:
         return arg
+    if isinstance(arg, Lambda):
+        return replace(arg, body=cast(arg.body, to))
     if isinstance(arg, Literal) and arg.value is None:
         return Literal(None, to)
     return Cast(arg, to)
@@ -154,6 +200,9 @@ def transform(scalar: Scalar, rewrite: Callable[[Scalar], Scalar | None]) -> Sca
         case Cast(arg=arg):
             inner = transform(arg, rewrite)
             return scalar if inner is arg else replace(scalar, arg=inner)
+        case Lambda(body=body):
+            inner = transform(body, rewrite)
+            return scalar if inner is body else replace(scalar, body=inner)
         case Call(function=function, args=args):
             inner_args = tuple(transform(arg, rewrite) for arg in args)
             same = all(new is old for new, old in zip(inner_args, args, strict=True))
@@ -162,5 +211,8 @@ def transform(scalar: Scalar, rewrite: Callable[[Scalar], Scalar | None]) -> Sca
 
 
 def substitute(scalar: Scalar, values: Mapping[str, Scalar]) -> Scalar:
-    """Columns replaced by expressions; columns not named stay."""
+    """Columns replaced by expressions; columns not named stay.
+
+    The expressions are over rows, so they have no parameters that a lambda around a column could capture.
+    """
     return transform(scalar, lambda node: values.get(node.name) if isinstance(node, Column) else None)

@@ -29,6 +29,7 @@ from headwater.algebra.nodes import (
     Named,
     Negate,
     Node,
+    Outer,
     Over,
     Present,
     Project,
@@ -39,7 +40,7 @@ from headwater.algebra.nodes import (
     Values,
     Version,
 )
-from headwater.algebra.scalars import TRUE, Call, Cast, Column, Literal, Scalar
+from headwater.algebra.scalars import TRUE, Call, Cast, Column, Lambda, Literal, Parameter, Scalar
 
 #: Binding power of what is written between its operands; higher binds tighter.
 INFIX = {"or": 1, "and": 2}
@@ -110,6 +111,10 @@ def scalar_text(scalar: Scalar, power: int = 0) -> str:
             return literal_text(value, of)
         case Cast(arg=arg, type=to, safe=safe):
             return f"{'try_cast' if safe else 'cast'}({scalar_text(arg)} as {to})"
+        case Parameter(number=number):
+            return f"${number}"
+        case Lambda(parameters=parameters, body=body):
+            return f"lambda[{', '.join(f'${one.number} {one.type}' for one in parameters)}]({scalar_text(body)})"
         case Call(function=function, args=(left, right)) if function in INFIX:
             mine = INFIX[function]
             # Comparisons do not chain, so both their sides are parenthesised when they are comparisons themselves.
@@ -155,6 +160,9 @@ def _head(node: Node, lead: str) -> str:
             return "project" + _brackets([_named(columns)], lead)
         case Join(condition=condition):
             return "join" if condition == TRUE else f"join[{condition}]"
+        case Outer(condition=condition, keeps_left=left, keeps_right=right):
+            word = "full" if left and right else "left" if left else "right"
+            return f"{word}[{condition}]"
         case Union():
             return "union"
         case Negate():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from headwater.algebra.joins import equates
 from headwater.algebra.nodes import Filter, Join, Keep, Node, Present, Project, Values
-from headwater.algebra.scalars import Column, Scalar, conjuncts
+from headwater.algebra.scalars import Call, Column, Scalar, conjuncts
 
 #: So many sets of columns are looked at and not more; a join may have the product of its inputs'.
 _MOST = 8
@@ -50,11 +50,19 @@ class Unique:
 
 
 def renamed(sets: Iterable[frozenset[str]], columns: tuple[tuple[str, Scalar], ...]) -> Iterator[frozenset[str]]:
-    """Of some sets of columns those that go on whole, under the names under which they do."""
-    names = {scalar.name: name for name, scalar in reversed(columns) if isinstance(scalar, Column)}
+    """Of some sets of columns those that go on whole, under the names under which they do; structs hold fields."""
+    names = dict(_fields(columns))
+    names |= {scalar.name: name for name, scalar in reversed(columns) if isinstance(scalar, Column)}
     for one in sets:
         if one <= names.keys():
             yield frozenset(names[name] for name in one)
+
+
+def _fields(columns: tuple[tuple[str, Scalar], ...]) -> Iterator[tuple[str, str]]:
+    """Columns that are fields of structs, and the names of the structs."""
+    for name, scalar in columns:
+        if isinstance(scalar, Call) and scalar.function == "named_struct":
+            yield from ((part.name, name) for part in scalar.args if isinstance(part, Column))
 
 
 def _pairs(mine: Sets, others: Sets, bound: frozenset[str]) -> Iterator[frozenset[str]]:

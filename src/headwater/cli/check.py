@@ -158,7 +158,7 @@ class _Checker:
         return OK
 
 
-_MAKES = (s.CreateTable, s.CreateStream, s.CreateTagged, s.CreateView)
+_MAKES = (s.CreateTable, s.CreateStream, s.CreateTagged, s.CreateView, s.CreatePartView)
 _CHANGES = (s.Insert, s.Delete, s.Update, s.Copy)
 
 
@@ -169,8 +169,11 @@ def _reads(statement: s.Statement) -> Iterator[str]:
             yield target.text
         case s.Drop(name=name) | s.Describe(name=name) | s.Refresh(name=name) | s.Explain(target=s.Name() as name):
             yield name.text
-        case s.CreateTagged(over=name):
+        case s.CreateTagged(over=name) | s.AdvanceStream(name=name):
             yield name.text
+        case s.CreatePartView(name=own, initialize=first, update=later):
+            tables = [table for one in (first, later) for table in one.query.find_all(exp.Table)]
+            yield from dict.fromkeys(table.name for table in tables if fold(table.name) != fold(own.text))
     for tree in (getattr(statement, "query", None), getattr(statement, "target", None)):
         if isinstance(tree, exp.Expression):
             yield from (table.name for table in tree.find_all(exp.Table))
@@ -186,7 +189,7 @@ def _label(statement: s.Statement) -> str:
             return f"table {name.text}"
         case s.CreateStream(name=name) | s.CreateTagged(name=name):
             return f"stream {name.text}"
-        case s.CreateView(name=name):
+        case s.CreateView(name=name) | s.CreatePartView(name=name):
             return f"view {name.text}"
         case s.Insert(target=name):
             return f"INSERT INTO {name.text}"

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwater.cli import demo_time
 from headwater.cli.render import counted, say
 from headwater.database import Database
 
@@ -22,8 +23,8 @@ _EXAMPLES = """\
 examples:
   headwater demo
 
-It makes a warehouse in a temporary folder, follows three folders into which files arrive, keeps five views fresh, and
-ends by itself: every view is compared with Spark's own answer to its query over all files.
+It makes a warehouse in a temporary folder, follows three folders into which files arrive, keeps seven views fresh, a
+pattern and a sliding window among them, and ends by itself: every view is compared with an answer over all files.
 """
 
 STREAMS = {
@@ -72,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
             _define(db, folder)
             say("starting Spark ...")
             session = start_session(folder / "warehouse" / "spark")
-            say(f"{counted(len(STREAMS), 'folder')} of JSON files, {counted(len(VIEWS), 'view')}; files arrive:\n")
+            views = counted(len(VIEWS) + len(demo_time.VIEWS), "view")
+            say(f"{counted(len(STREAMS), 'folder')} of JSON files, {views}; files arrive:\n")
             arrived: Counter[str] = Counter()
             done, epoch = threading.Event(), threading.Condition()
 
@@ -82,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
                     epoch.notify_all()
                 rows = ", ".join(f"{n:,} {stream}" for stream, n in sorted(progress.rows.items()))
                 say(f"  epoch {progress.epoch}: {rows} in {progress.seconds * 1000:.0f} ms")
+                if "measurement" in progress.rows:
+                    say(f"    {demo_time.live(db)}")
                 if arrived.total() == BATCHES * ROWS * len(STREAMS):
                     done.set()
 
@@ -92,8 +96,10 @@ def run(args: argparse.Namespace) -> int:
             pipeline.run()
             say("\nEach view beside Spark's own answer to its query over all files:\n")
             same = [_compare(db, session, folder, view) for view in VIEWS]
+            say("\nThe pattern and the window, minute by minute, beside an answer over all files:\n")
+            same.append(demo_time.compare(db, session))
         session.stop()
-    say("\nAll views equal their recomputation by Spark." if all(same) else "\nA view differs from its recomputation!")
+    say("\nAll views equal their recomputation." if all(same) else "\nA view differs from its recomputation!")
     return 0 if all(same) else 1
 
 
@@ -102,8 +108,9 @@ def _define(db: Database, folder: Path) -> None:
     db.insert("station", STATIONS)
     for stream, columns in STREAMS.items():
         (folder / stream).mkdir()
-        db.execute(f"CREATE STREAM {stream} ({columns}) FROM json '{folder / stream}'")
-    for view, query in VIEWS.items():
+        parts = f"TIMESTAMP BY at PARTITION LENGTH {demo_time.LENGTH} " if stream == "measurement" else ""
+        db.execute(f"CREATE STREAM {stream} ({columns}) {parts}FROM json '{folder / stream}'")
+    for view, query in {**VIEWS, **demo_time.VIEWS}.items():
         db.execute(f"CREATE VIEW {view} AS {query}")
         say(f"  {view}: {query}")
     say("")
@@ -131,7 +138,7 @@ def _record(rng: random.Random, stream: str, number: int) -> dict[str, object]:
     match stream:
         case "measurement":
             loss = rng.choice([None, *range(20)])
-            at = f"2026-03-01 {number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}"
+            at = f"2024-03-01 {number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}"
             return {"at": at, "src": rng.randint(1, 4), "dest": rng.randint(1, 4), "loss": loss}
         case "orders":
             return {"ordk": number, "day": "2026-03-01", "xch": rng.choice([0.5, 1.0, 1.25])}
@@ -145,7 +152,7 @@ def _compare(db: Database, session: Any, folder: Path, view: str) -> bool:
     if view == next(iter(VIEWS)):
         session.createDataFrame(STATIONS, "id INT, location STRING, supplier STRING").createOrReplaceTempView("station")
         for stream in STREAMS:
-            schema = spark_schema(db.find(stream).fields)
+            schema = spark_schema(db.find(stream).arriving)
             session.read.schema(schema).json(str(folder / stream)).createOrReplaceTempView(stream)
     frame = session.sql(VIEWS[view])
     frame.createOrReplaceTempView(view)

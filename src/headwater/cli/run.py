@@ -100,7 +100,7 @@ def define(database: Database, project: Project) -> None:
 
 def _carry_out(database: Database, piece: Piece, new: bool) -> None:
     [statement] = parse(piece.text, piece.source.name)
-    if isinstance(statement, s.CreateStream | s.CreateTagged | s.CreateTable | s.CreateView):
+    if isinstance(statement, s.CreateStream | s.CreateTagged | s.CreateTable | s.CreateView | s.CreatePartView):
         there = database.engine.catalog.find(statement.name.text)
         if there is not None:
             if _gist(there.sql) != _gist(statement.text):

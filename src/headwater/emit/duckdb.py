@@ -25,6 +25,7 @@ from headwater.algebra.nodes import (
     Named,
     Negate,
     Node,
+    Outer,
     Over,
     Present,
     Project,
@@ -59,6 +60,7 @@ from headwater.emit.layout import (
 )
 from headwater.emit.scalars import duckdb_literal, duckdb_scalar, duckdb_type
 from headwater.emit.thresholds import threshold
+from headwater.emit.whole_totals import whole_totals, without_zero
 
 #: Which of several equal rows it is.
 _COPY = "#copy"
@@ -77,6 +79,8 @@ class Emitter:
         coming: a relation whose change is rows that come, each once: they need not be multiplied by that.
         found: temporary views that stand for the stores of scans, by the scans' aliases: they hold all that the
             statement needs of them.
+        single: relations of whose stored rows what a statement reads is there once, row by row: nothing needs to be
+            added up, or multiplied. None where nobody has looked.
     """
 
     def __init__(
@@ -85,7 +89,9 @@ class Emitter:
         net: bool = False,
         coming: str | None = None,
         found: Mapping[str, str] | None = None,
+        single: frozenset[str] | None = None,
     ) -> None:
+        self._single = single
         self._coming = coming
         self._found = found or {}
         self._grouped = grouped or {}
@@ -100,6 +106,23 @@ class Emitter:
     def finding(self, found: Mapping[str, str]) -> Emitter:
         """The same for when views stand for the stores of some scans."""
         return Emitter(self._grouped, self._net, self._coming, found)
+
+    def for_single(self, relations: frozenset[str]) -> Emitter:
+        """The same for when what is read of some relations is there once, row by row."""
+        return Emitter(self._grouped, self._net, self._coming, self._found, relations)
+
+    def is_single(self, node: Node) -> bool:
+        """Whether it is known that every row that a tree yields has multiplicity one; equal rows may repeat."""
+        if self._single is None:
+            return False
+        match node:
+            case Scan(relation=relation, version=version):
+                return relation in self._single and version is Version.STORED
+            case Values() | Present() | Over():
+                return True
+            case Filter() | Project() | Join() | Outer() | Union() | Explode() | Keep():
+                return all(map(self.is_single, node.children))
+        return False
 
     @property
     def careful(self) -> bool:
@@ -145,13 +168,20 @@ class Emitter:
         out = out.having(exp.NEQ(this=count.copy(), expression=number(0)), copy=False)
         return out.group_by(*[key.copy() for key in keys], copy=False) if keys else out
 
-    def groups(self, node: Sum, names: tuple[str, ...] | None = None, touched: str | None = None) -> exp.Select:
+    def groups(
+        self,
+        node: Sum,
+        names: tuple[str, ...] | None = None,
+        touched: str | None = None,
+        whole: frozenset[str] = frozenset(),
+    ) -> exp.Select:
         """The entries of a map: keys and payload, each key once.
 
         Args:
             node: the map.
             names: of its columns in the result; its own by default.
             touched: a table of keys (`#k1`, ...); only their entries are given. For a map with picks.
+            whole: totals that may be HUGEINT.
         """
         names = names or node.column_names
         if node.picks:
@@ -168,7 +198,7 @@ class Emitter:
         else:
             count = exp.Count(this=exp.Star())
         payload = [count if keys else fn("COALESCE", count, number(0))]
-        payload += [self._total(flat, term) for _, term in node.terms]
+        payload += [self._total(flat, term, text in whole) for text, term in node.terms]
         query = flat.select([as_column(v, text) for v, text in zip([*keys, *payload], names, strict=True)])
         # By position, not by expression: a constant key would be read as a position.
         positions = [number(i + 1) for i in range(len(keys))]
@@ -202,6 +232,8 @@ class Emitter:
         for scalar in (*(term for _, term in node.terms), *(arg for _, pick in node.picks for arg in pick.scalars)):
             args.setdefault(scalar, f"#a{len(args) + 1}")
         keys = [key for _, key in node.keys]
+        if self.is_single(node.input):
+            return self._picked_of_single(node, names)
         columns = tuple((key_column(i), key) for i, key in enumerate(keys)) + tuple((n, a) for a, n in args.items())
         rows, alias = self._net_of(node.input, columns, keys, touched)
         n: exp.Expr = column(MULTIPLICITY, alias)
@@ -219,6 +251,17 @@ class Emitter:
         payload += [recast(pick_sql(pick, emit), duckdb_type(pick.type)) for _, pick in node.picks]
         found = [column(key_column(i), alias) for i in range(len(keys))]
         query = flat.select([as_column(v, text) for v, text in zip([*found, *payload], names, strict=True)])
+        positions = [number(i + 1) for i in range(len(keys))]
+        return query.group_by(*positions, copy=False) if keys else query
+
+    def _picked_of_single(self, node: Sum, names: tuple[str, ...]) -> exp.Select:
+        """The same for rows that are there once each."""
+        flat = self._flatten(node.input)
+        keys = [flat.scalar(key) for _, key in node.keys]
+        payload: list[exp.Expr] = [exp.Count(this=exp.Star())]
+        payload += [self._total_of_once(flat.scalar(term), term) for _, term in node.terms]
+        payload += [recast(pick_sql(pick, flat.scalar), duckdb_type(pick.type)) for _, pick in node.picks]
+        query = flat.select([as_column(v, text) for v, text in zip([*keys, *payload], names, strict=True)])
         positions = [number(i + 1) for i in range(len(keys))]
         return query.group_by(*positions, copy=False) if keys else query
 
@@ -279,7 +322,9 @@ class Emitter:
         outputs += [as_column(flat.scalar(scalar), text) for text, scalar in node.outputs]
         return flat.select([*outputs, as_column(bigint(number(1)), MULTIPLICITY)])
 
-    def _total(self, flat: Flat, term: Scalar) -> exp.Expr:
+    def _total(self, flat: Flat, term: Scalar, whole: bool) -> exp.Expr:
+        if not flat.counts and whole:
+            return fn("COALESCE", total(flat.scalar(without_zero(term))), number(0))
         if not flat.counts:
             return self._total_of_once(flat.scalar(term), term)
         return self._total_of(flat.scalar(term), term, flat.multiplicity)
@@ -288,7 +333,8 @@ class Emitter:
         """The total of rows that are there once each. DuckDB adds short decimals up fastest as they are."""
         into = total_of(term)
         if isinstance(term.type, t.Boolean):
-            return exp.CountIf(this=value) if term != TRUE else exp.Count(this=exp.Star())
+            # DuckDB's COUNT_IF over no rows is NULL.
+            return fn("COALESCE", exp.CountIf(this=value), number(0)) if term != TRUE else exp.Count(this=exp.Star())
         summed: exp.Expr = total(value)
         if not isinstance(term.type, t.Double):
             summed = recast(summed, duckdb_type(into))
@@ -310,7 +356,7 @@ class Emitter:
         return fn("COALESCE", summed, recast(number(0), duckdb_type(into)))
 
     def _present(self, node: Present) -> exp.Select:
-        source, alias = self._subquery(self.groups(node.sums))
+        source, alias = self._subquery(self.groups(node.sums, whole=whole_totals(node)))
         columns = {text: column(text, alias) for text in node.sums.column_names}
         flat = Flat([source], [], dict(columns), [])
         if node.sums.keys:
@@ -349,6 +395,8 @@ class Emitter:
                 joined = Flat(a.sources + b.sources, a.where + b.where, a.columns | b.columns, a.counts + b.counts)
                 joined.require(condition)
                 return joined
+            case Outer():
+                return self._outer(node)
             case Negate(input=source):
                 flat = self._flatten(source)
                 flat.counts.append(number(-1))
@@ -401,7 +449,23 @@ class Emitter:
         query = self._values(node) if isinstance(node, Values) else self.rows(node)
         source, alias = self._subquery(query)
         columns: dict[str, exp.Expr] = {text: column(text, alias) for text in node.column_names}
-        return Flat([source], [], columns, [column(MULTIPLICITY, alias)])
+        counts: list[exp.Expr] = [] if self.is_single(node) else [column(MULTIPLICITY, alias)]
+        return Flat([source], [], columns, counts)
+
+    def _outer(self, node: Outer) -> Flat:
+        """An outer join as DuckDB has it, of rows that are added up: a row that has gone meets nothing."""
+        single = self.is_single(node)
+        sides = [self.rows(one) if self.is_single(one) else self.net_rows(one) for one in node.children]
+        (left, mine), (right, theirs) = map(self._subquery, sides)
+        columns: dict[str, exp.Expr] = {text: column(text, mine) for text in node.left.column_names}
+        columns |= {text: column(text, theirs) for text in node.right.column_names}
+        met = Flat([left, right], [], columns, [])
+        met.require(node.condition)
+        side = "FULL" if node.keeps_left and node.keeps_right else "LEFT" if node.keeps_left else "RIGHT"
+        on = exp.and_(*met.where, copy=False) if met.where else exp.true()
+        left.set("joins", [exp.Join(this=right, side=side, on=on)])
+        counts = [fn("COALESCE", column(MULTIPLICITY, alias), number(1)) for alias in (mine, theirs)]
+        return Flat([left], [], columns, [] if single else counts)
 
     def _scan(self, node: Scan) -> Flat:
         alias = node.alias
@@ -415,7 +479,7 @@ class Emitter:
         table.set("alias", exp.TableAlias(this=name(alias)))
         for text, stored in self._repeats(node.relation).items():
             columns[f"{alias}.{text}"] = column(stored, alias)
-        if delta and node.relation == self._coming:
+        if (delta and node.relation == self._coming) or self.is_single(node):
             counts = []
         return Flat([table], self._visible(node.relation, 0 if delta else node.since, alias), columns, counts)
 

@@ -14,6 +14,7 @@ from headwater.algebra.scalars import Literal, Scalar
 from headwater.algebra.windows import UNFRAMED, is_total
 from headwater.emit.functions.build import case, cast, duckdb_type, failure, fn, number, text
 from headwater.emit.functions.literals import duckdb_literal
+from headwater.emit.functions.orders import sort_keys
 from headwater.emit.layout import column
 
 Emit = Callable[[Scalar], exp.Expr]
@@ -33,7 +34,7 @@ def _sorted(value: exp.Expr, descending: bool = False, nulls_first: bool = True)
 
 def _ordered(name: str, value: exp.Expr, *order: exp.Ordered, distinct: bool = False) -> exp.Expr:
     inner: exp.Expr = exp.Distinct(expressions=[value]) if distinct else value
-    return fn(name, exp.Order(this=inner, expressions=list(order)))
+    return fn(name, exp.Order(this=inner, expressions=list(order)) if order else inner)
 
 
 def _finite(name: str, x: exp.Expr) -> exp.Expr:
@@ -47,11 +48,13 @@ def pick_sql(pick: Pick, emit: Emit) -> exp.Expr:
     """The aggregate that computes a pick from the rows of a group, each as often as it is there."""
     args = [emit(arg) for arg in pick.args]
     x = args[0]
+    constant = isinstance(pick.args[0], Literal)  # DuckDB refuses to sort by a constant
     match pick.function:
         case "min" | "max":
             return fn(pick.function, x)
         case "first":
-            return _ordered("first", x, *(_key(one, emit) for one in pick.order), _sorted(x.copy()))
+            keys = [_key(one, emit) for one in pick.order if not isinstance(one.scalar, Literal)]
+            return _ordered("first", x, *keys, *([] if constant else [_sorted(x.copy())]))
         case "count_distinct":
             known = exp.and_(*(_not_null(arg.copy()) for arg in args))
             whole = x if len(args) == 1 else fn("row", *args)
@@ -64,7 +67,8 @@ def pick_sql(pick: Pick, emit: Emit) -> exp.Expr:
             return fn("coalesce", exp.Sum(this=exp.Distinct(expressions=[x])), cast(number(0), "DOUBLE"))
         case "collect_list" | "collect_set":
             unique = pick.function == "collect_set"
-            found = _where(_ordered("list", x, _sorted(x.copy()), distinct=unique), _not_null(x.copy()))
+            order = [] if constant else [_sorted(one) for one in sort_keys(pick.args[0].type, x.copy())]
+            found = _where(_ordered("list", x, *order, distinct=unique), _not_null(x.copy()))
             return fn("coalesce", found, cast(exp.Array(expressions=[]), duckdb_type(pick.type)))
         case "percentile":
             share = pick.args[1]

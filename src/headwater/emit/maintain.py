@@ -117,10 +117,21 @@ def _own_columns(one: Map) -> Columns:
     return tuple((text, of) for text, of in row_columns(one.fields) if text not in stored.repeats)
 
 
-def create_store(relation: str, columns: Columns) -> str:
-    """CREATE TABLE for a store."""
-    definitions = [exp.ColumnDef(this=name(text), kind=duckdb_type(of)) for text, of in columns]
-    definitions += [exp.ColumnDef(this=name(text), kind=exp.DataType.build("BIGINT")) for text in (MULTIPLICITY, EPOCH)]
+def create_store(relation: str, columns: Columns, runs: frozenset[str] = frozenset()) -> str:
+    """CREATE TABLE for a store.
+
+    Args:
+        relation: whose.
+        columns: its own; multiplicity and epoch come after them.
+        runs: columns in which the same value stands many times in a row. DuckDB need not find out how to store them,
+            which takes an eighth of the time that storing takes.
+    """
+    every: Columns = (*columns, (MULTIPLICITY, t.BIGINT), (EPOCH, t.BIGINT))
+    stored = exp.ColumnConstraint(kind=exp.Var(this="USING COMPRESSION rle"))
+    definitions = [
+        exp.ColumnDef(this=name(text), kind=duckdb_type(of), constraints=[stored.copy()] if text in runs else None)
+        for text, of in every
+    ]
     return sql(exp.Create(this=exp.Schema(this=store_table(relation), expressions=definitions), kind="TABLE"))
 
 

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from headwater.algebra.functions.errors import DIVISION_BY_ZERO, INVALID_VALUE, OVERFLOW, EvaluationError
-from headwater.algebra.scalars import Call, Cast, Column, Literal, Scalar
+from headwater.algebra.scalars import Call, Cast, Column, Lambda, Literal, Parameter, Scalar
 from headwater.emit.functions import EMITTERS
 from headwater.emit.functions.build import cast, duckdb_type, failure
 from headwater.emit.functions.casts import emit_cast
+from headwater.emit.functions.lambdas import parameter_name
 from headwater.emit.functions.literals import constant, duckdb_literal
 
 __all__ = ["duckdb_literal", "duckdb_scalar", "duckdb_type", "explain_runtime_error"]
@@ -33,6 +34,10 @@ def duckdb_scalar(scalar: Scalar, column: Callable[[str], exp.Expr]) -> exp.Expr
             return column(name)
         case Literal(value=value, type=kind):
             return duckdb_literal(value, kind)
+        case Parameter():
+            return parameter_name(scalar)
+        case Lambda(parameters=parameters, body=body):
+            return exp.Lambda(this=duckdb_scalar(body, column), expressions=list(map(parameter_name, parameters)))
     try:
         folded = constant(scalar)
     except EvaluationError as error:

@@ -1,12 +1,8 @@
-"""Consolidation: rewriting a store so that each row stands in it once. Sorted copies follow in the same thread.
+"""Work in the background: stores are rewritten so that each row stands in them once; what is past its time is deleted.
 
 Stores are append-only, because an append costs a millisecond and an update of a large table a hundred. What has been
-retracted is dead weight until a background thread copies the living rows to a new table and swaps it in:
-
-1. copy, beside running epochs: the net rows of a snapshot, taken after epoch E, into `data."r#new"`;
-2. swap, between two epochs: append what came after E, drop the old table, rename the new one.
-
-A kill between the two leaves a table that nobody reads; the next start removes it.
+retracted is dead weight until this thread rewrites the store (`headwater.engine.rewriting`). Sorted copies follow in
+the same thread (`headwater.engine.copying`), and so does what is done for parts (`headwater.engine.part_upkeep`).
 
 Rows of a stream past its RETAIN, and changes of a view past its RETAIN CHANGES, are deleted by the same thread.
 """
@@ -18,46 +14,37 @@ import datetime as dt
 import logging
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import duckdb
-from sqlglot import exp
 
-from headwater import types as t
-from headwater.algebra.nodes import During
-from headwater.emit.functions.build import duckdb_type, recast
-from headwater.emit.layout import (
-    CHANGES,
-    EPOCH,
-    MULTIPLICITY,
-    as_column,
-    bigint,
-    changes_of,
-    column,
-    name,
-    number,
-    sql,
-    store_table,
-    total,
-)
-from headwater.emit.maintain import stored_columns
-from headwater.engine import faults
-from headwater.engine.copying import bring_up_to_date, made_anew
+from headwater.emit.layout import CHANGES, EPOCH, MULTIPLICITY, changes_of, sql, store_table
+from headwater.engine.copying import bring_up_to_date
 from headwater.engine.definitions import first_epoch_seen, last_epoch_before
 from headwater.engine.engine import Engine
 from headwater.engine.failures import is_fatal, translate
+from headwater.engine.part_upkeep import (
+    advanced,
+    delete_parts,
+    has_spare_lines,
+    put_lines_together,
+    rewrite_parts,
+    to_roll_up,
+)
+from headwater.engine.rewriting import consolidate, remove_leftovers, shape_of
 from headwater.errors import HeadwaterError
-from headwater.store.catalog import RETAIN_ALL
+from headwater.store.catalog import RETAIN_ALL, Relation
 
 log = logging.getLogger("headwater")
 
-SUFFIX = "#new"
 #: A store is looked at again when it has grown by this many rows, and by as many as it had, or, beyond that, by this
 #: share of itself.
 LOOK_ROWS = 8_192
 LOOK_DOUBLED = 250_000
 LOOK_SHARE = 0.25
-#: It is rewritten when at least this share of it is dead.
+#: A relation with parts is looked at again when it has so many more, too.
+LOOK_PARTS = 64
+#: A store is rewritten when at least this share of it is dead.
 DEAD_SHARE = 0.3
 #: Changes of a view that are past their time are deleted when they are at least this share of all that are kept.
 EXPIRED_SHARE = 0.25
@@ -66,10 +53,13 @@ EXPIRED_SHARE = 0.25
 class Consolidator:
     """The background thread of a warehouse."""
 
-    def __init__(self, engine: Engine, look_rows: int = LOOK_ROWS) -> None:
+    def __init__(self, engine: Engine, look_rows: int = LOOK_ROWS, look_parts: int = LOOK_PARTS) -> None:
         self._engine = engine
         self._look_rows = look_rows
+        self._look_parts = look_parts
         self._sizes: dict[str, int] = {}
+        #: The next part of each relation when it was last looked at.
+        self._parts: dict[str, int] = {}
         self._wake = threading.Event()
         self._stop = self._busy = False
         self._thread = threading.Thread(target=self._work, name="headwater-consolidate", daemon=True)
@@ -81,7 +71,7 @@ class Consolidator:
 
     def nudge(self) -> None:
         """Called after an epoch: start working if a store has grown enough."""
-        if self._due() or self._engine.access.due(self._engine.epoch):
+        if self._due() or self._engine.access.due(self._engine.epoch) or has_spare_lines(self._engine.book):
             self._wake.set()
 
     def wait(self, seconds: float) -> bool:
@@ -105,7 +95,9 @@ class Consolidator:
     def _due(self) -> list[str]:
         appended = dict(self._engine.appended)
         grown = {n for n, rows in appended.items() if rows > self._room(self._sizes.get(n, 0))}
-        return sorted(grown | self._engine.urgent)
+        frontiers = dict(self._engine.book.frontiers)
+        longer = {n for n, one in frontiers.items() if advanced(one, self._parts.get(n)) >= self._look_parts}
+        return sorted(grown | longer | self._engine.urgent)
 
     def _room(self, rows: int) -> float:
         """By how much a store may grow before it is looked at."""
@@ -129,6 +121,13 @@ class Consolidator:
                     log.warning("consolidation of %s was put off: %s", store, error)
                     self._engine.appended[store] = 0
                     self._recover(error)
+            if has_spare_lines(self._engine.book):
+                try:
+                    put_lines_together(self._engine)
+                except (duckdb.Error, HeadwaterError) as error:
+                    log.warning("the lines about parts were not put together: %s", error)
+                    self._engine.book.settled = self._engine.book.lines
+                    self._recover(error)
             for path in self._engine.access.due(self._engine.epoch):
                 if self._stop:
                     return
@@ -151,84 +150,45 @@ class Consolidator:
         if store.endswith(CHANGES):
             self._sizes[store] = trim_changes(engine, store.removesuffix(CHANGES))
             return
+        relation = engine.catalog.find(store)
+        if relation is not None and relation.length is not None:
+            self._look_at_parts(relation, urgent)
+            return
         shape = shape_of(engine, store)
         if shape is None:
             trim(engine, store)
             return
         reader = engine.warehouse.reader()
         try:
-            table = sql(store_table(store))
-            found = reader.execute(
-                f'SELECT count(*), count(*) FILTER (WHERE "{MULTIPLICITY}" < 0) FROM {table}'
-            ).fetchone()
-            rows, negative = found or (0, 0)
-            before, self._sizes[store] = self._sizes.get(store, 0), rows
-            dead = negative and (urgent or 2 * negative >= DEAD_SHARE * rows)
+            before = self._sizes.get(store, 0)
+            rows, dead = self._count(reader, store, urgent)
             if dead or (shape.totals and rows - before > LOOK_SHARE * before):
                 self._sizes[store] = consolidate(engine, reader, store, shape)
         finally:
             reader.close()
 
+    def _look_at_parts(self, relation: Relation, urgent: bool) -> None:
+        engine = self._engine
+        self._parts[relation.name] = engine.book.frontier(relation.name).next or 0
+        delete_parts(engine, relation.name)
+        if not engine.catalog.keeps(relation):
+            return
+        rolled = to_roll_up(relation, engine.book)
+        reader = engine.warehouse.reader()
+        try:
+            _, dead = self._count(reader, relation.name, urgent)
+            if dead or rolled is not None:
+                rolled = rolled if rolled is not None else engine.book.frontier(relation.name).rolled
+                self._sizes[relation.name] = rewrite_parts(engine, reader, relation, rolled)
+        finally:
+            reader.close()
 
-@dataclass(frozen=True)
-class Shape:
-    """The columns of a store: by these its rows are told apart, and those are added up.
-
-    `order` are the columns by which rows leave a window. Rows that leave together then lie together, and the others are
-    not read for it.
-    """
-
-    columns: tuple[str, ...]
-    totals: tuple[t.Field, ...] = ()
-    order: tuple[str, ...] = ()
-
-
-def shape_of(engine: Engine, store: str) -> Shape | None:
-    """The shape of a store that may be rewritten; None for streams without a key, whose rows keep the epoch they came
-    in.
-
-    Nothing in such a stream is ever retracted, so there is nothing to gain from rewriting it: it is trimmed instead.
-    """
-    for relation in engine.catalog:
-        if relation.program is not None:
-            for one in relation.program.maps:
-                if one.name == store and one.sums is not None:
-                    return Shape(tuple(text for text, _ in one.sums.keys), one.sums.payload)
-                if one.name == store:
-                    ends = one.definition.ends.columns if isinstance(one.definition, During) else ()
-                    return Shape(tuple(text for text, _ in stored_columns(one)), order=tuple(sorted(ends)))
-        elif relation.name == store:
-            return None if relation.flows else Shape(tuple(f.name for f in relation.fields))
-        elif relation.sequence is not None and relation.buried == store:
-            return Shape(tuple(f.name for f in relation.buried_fields))
-    return None
-
-
-def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, shape: Shape) -> int:
-    """Rewrite one store; returns its rows."""
-    old, new = sql(store_table(store)), sql(store_table(store + SUFFIX))
-    drops = engine.drops
-    reader.execute(f"DROP TABLE IF EXISTS {new}")
-    reader.execute("BEGIN")
-    found = reader.execute("SELECT coalesce(max(number), 0) FROM hw.epochs").fetchone()
-    epoch = found[0] if found else 0
-    reader.execute(f"CREATE TABLE {new} AS {sql(_living(store, shape))}")
-    reader.execute("COMMIT")
-    faults.reach("consolidation copied")
-    copies = [made_anew(engine, reader, copy, new, epoch) for copy in engine.access.copies_of(store)]
-    with engine.lock:
-        if engine.drops != drops:  # perhaps of this store, which may have a successor of the same name
-            engine.connection.execute(f"DROP TABLE IF EXISTS {new}")
-            return 0
-        with engine.transaction():
-            engine.connection.execute(f'INSERT INTO {new} SELECT * FROM {old} WHERE "{EPOCH}" > {int(epoch)}')
-            engine.connection.execute(f"DROP TABLE {old}")
-            engine.connection.execute(f"ALTER TABLE {new} RENAME TO {sql(name(store))}")
-            faults.reach("consolidation swapped")
-        engine.access.rewritten(store, [one for one in copies if one is not None])
-    faults.reach("consolidation committed")
-    left = reader.execute(f"SELECT count(*) FROM {old}").fetchone()
-    return int(left[0]) if left else 0
+    def _count(self, reader: duckdb.DuckDBPyConnection, store: str, urgent: bool) -> tuple[int, bool]:
+        """How many rows a store has, and whether so many of them are dead that it is to be rewritten."""
+        query = f'SELECT count(*), count(*) FILTER (WHERE "{MULTIPLICITY}" < 0) FROM {sql(store_table(store))}'
+        rows, negative = reader.execute(query).fetchone() or (0, 0)
+        self._sizes[store] = rows
+        return rows, bool(negative and (urgent or 2 * negative >= DEAD_SHARE * rows))
 
 
 def trim(engine: Engine, stream: str) -> None:
@@ -281,28 +241,3 @@ def trim_changes(engine: Engine, view: str, share: float = EXPIRED_SHARE) -> int
             engine.change_catalog(after)
         engine.adopt(after)
     return int(rows - expired)
-
-
-def _living(store: str, shape: Shape) -> exp.Select:
-    count = total(column(MULTIPLICITY))
-    totals = [total(column(f.name)) for f in shape.totals]
-    items: list[exp.Expr] = [column(text) for text in shape.columns]
-    items += [as_column(recast(one, duckdb_type(f.type)), f.name) for one, f in zip(totals, shape.totals, strict=True)]
-    kept = [exp.NEQ(this=one.copy(), expression=number(0)) for one in totals or [count]]
-    items += [as_column(bigint(number(1) if totals else count), MULTIPLICITY)]
-    items += [as_column(exp.Max(this=column(EPOCH)), EPOCH)]
-    query = exp.Select(expressions=items).from_(store_table(store), copy=False)
-    query = query.group_by(*(column(text) for text in shape.columns), copy=False) if shape.columns else query
-    query = query.order_by(*(column(text) for text in shape.order), copy=False) if shape.order else query
-    return query.having(exp.or_(*kept), copy=False)
-
-
-def remove_leftovers(connection: duckdb.DuckDBPyConnection) -> None:
-    """Drop tables that an interrupted consolidation left."""
-    left = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'data' AND database_name = current_database() "
-        "AND ends_with(table_name, ?)",
-        [SUFFIX],
-    ).fetchall()
-    for (text,) in left:
-        connection.execute(f"DROP TABLE {sql(store_table(text))}")

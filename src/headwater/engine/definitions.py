@@ -8,17 +8,20 @@ from dataclasses import replace
 
 import duckdb
 
+from headwater.algebra.parts import PART
 from headwater.emit.duckdb import Emitter
-from headwater.emit.layout import changes_of, sql, store_table
+from headwater.emit.layout import EPOCH, MULTIPLICITY, changes_of, sql, store_table
 from headwater.emit.maintain import create_map, create_store, row_columns, stored_columns
 from headwater.emit.synchronise import create_waiting, first_rows, waiting_of
-from headwater.engine import faults
+from headwater.engine import faults, part_book
 from headwater.engine.changelogs import create_kept
-from headwater.engine.engine import Engine, Epoch
+from headwater.engine.engine import Engine, Epoch, undoing
 from headwater.engine.failures import NotPlanned, ViewFailed
+from headwater.engine.parts import PartRound, PartStatements
 from headwater.engine.rebuild import Rebuild, current_maps, lost_stream, plan_rebuild
 from headwater.errors import UserError
 from headwater.plan.program import Program
+from headwater.sql.names import fold
 from headwater.store import catalog as catalogs
 from headwater.store.catalog import RETAIN_ALL, Catalog, Relation
 
@@ -31,8 +34,66 @@ def create_base(engine: Engine, relation: Relation) -> None:
             engine.connection.execute(_store_of(relation))
         if relation.sequence is not None:
             engine.connection.execute(create_store(relation.buried, row_columns(relation.buried_fields)))
+        if relation.keeps_late:
+            engine.connection.execute(create_store(relation.late, row_columns(relation.late_fields)))
         engine.change_catalog(after)
     engine.adopt(after)
+
+
+def create_part_views(engine: Engine, relations: Sequence[Relation]) -> None:
+    """Make views of parts, each of which may read those before it, and build the parts that are due: all or none."""
+    with engine.tracking(relations[-1].name):
+        try:
+            _create_part_views(engine, relations, net=False)
+        except (ViewFailed, NotPlanned):
+            try:
+                with engine.warehouse.cautious_planning():
+                    _create_part_views(engine, relations, net=True)
+            except ViewFailed as failed:
+                raise UserError(
+                    failed.code,
+                    f"view {failed.view} cannot be computed from the present rows: {failed.reason}",
+                    hint="the view was not created",
+                ) from failed
+
+
+def _create_part_views(engine: Engine, relations: Sequence[Relation], net: bool) -> None:
+    engine.warehouse.plan_quickly(False)
+    after = engine.catalog
+    for relation in relations:
+        after = after.with_added(relation)
+    with undoing() as begun, engine.transaction(landed=lambda: engine.catalog.find(relations[-1].name) is not None):
+        kept = list(_newly_kept(engine.catalog, after))
+        for stream in kept:
+            engine.connection.execute(_store_of(stream))
+            part_book.erase_parts(engine.connection, stream.name)
+            after = after.with_changed(replace(stream, begins=engine.epoch))
+        partly = list(_stored_in_part(engine, relations))
+        for stream in partly:
+            part_book.erase_parts(engine.connection, stream.name)
+            after = after.with_changed(replace(stream, whole=engine.epoch))
+        round_ = PartRound(engine.connection, after, engine.workspace(), engine.book, engine.epoch, engine.append_part)
+        begun.append(round_)
+        for stream in (*kept, *partly):
+            round_.begin_anew(stream)
+        for relation in relations:
+            engine.connection.execute(_store_of(relation))
+            if relation.changes is not None:
+                engine.connection.execute(create_kept(relation))
+            round_.begin(relation, PartStatements(relation, Emitter(after.grouped, net)))
+            faults.reach("view filled")
+        round_.save()
+        engine.change_catalog(after)
+    engine.adopt(after)
+
+
+def _stored_in_part(engine: Engine, views: Sequence[Relation]) -> Iterable[Relation]:
+    """Streams that some views of parts read, of which only what ordinary views could use was stored so far."""
+    read = {name for one in views for name in one.reads}
+    for stream in engine.catalog:
+        parted = stream.name in read and stream.flows and stream.length is not None
+        if parted and engine.catalog.stored_whole_since(stream, engine.epoch) != stream.whole:
+            yield stream
 
 
 def create_view(engine: Engine, relation: Relation, made: Sequence[Relation] = ()) -> None:
@@ -110,7 +171,10 @@ def _make_input(engine: Engine, relation: Relation, after: Catalog) -> None:
 
 def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
     """Drop a relation, and with `cascade` what is over it; returns the names of all that went."""
-    dependents = engine.catalog.all_dependents(relation.name)
+    helpers = [one for one in engine.catalog if one.helper is not None and fold(one.helper) == relation.folded]
+    found = {one.folded: one for each in (relation, *helpers) for one in engine.catalog.all_dependents(each.name)}
+    own = {one.folded for one in (relation, *helpers)}
+    dependents = [one for one in engine.catalog if one.folded in found and one.folded not in own]
     views = [one for one in dependents if one.policy is None]
     if views and not cascade:
         names = ", ".join(one.name for one in views)
@@ -119,7 +183,8 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
             f"{relation.name} is read by {names}",
             hint=f"drop what reads it first, or DROP {relation.kind.value.upper()} {relation.name} CASCADE",
         )
-    gone = {one.folded for one in (relation, *dependents)}
+    gone = own | {one.folded for one in dependents}
+    gone |= {one.folded for one in engine.catalog if one.helper is not None and fold(one.helper) in gone}
     gone |= engine.catalog.unread(gone)
     going = [one for one in engine.catalog if one.folded in gone]
     after = engine.catalog.without(gone).noting_partial(engine.epoch)
@@ -127,6 +192,9 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
     with engine.transaction(landed=lambda: engine.catalog.find(relation.name) is None):
         for name in stores:
             engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(name))}")
+        for one in going:
+            if one.time is not None or one.length is not None:
+                part_book.erase(engine.connection, one.name)
         for stream in _newly_kept(after, engine.catalog):
             stores.append(stream.name)
             if after.find(stream.name):
@@ -136,6 +204,7 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
         engine.forget_store(name)
     for one in going:
         engine.waiting.end(one.name)
+        engine.book.forget(one.name)
     engine.adopt(after)
     engine.hub.drop({one.name for one in going})
     return [one.name for one in (relation, *views)]
@@ -148,6 +217,8 @@ def _stores_of(relation: Relation) -> list[str]:
         stores.append(waiting_of(relation.name))
     if relation.sequence is not None:
         stores.append(relation.buried)
+    if relation.keeps_late:
+        stores.append(relation.late)
     if relation.changes is not None:
         stores.append(changes_of(relation.name))
     return stores
@@ -165,6 +236,10 @@ def refresh(engine: Engine, relation: Relation) -> Epoch:
     If its inputs are synchronised, they take what waits for them now. If they are not, or the view is suspended, it is
     evaluated anew from its inputs; a suspended view follows them again.
     """
+    if relation.parts is not None:
+        after = engine.catalog.with_changed(catalogs.resume(relation)) if relation.suspended else engine.catalog
+        with engine.tracking(relation.name):
+            return engine.run([], after, rebuild=relation.name)
     assert relation.program is not None
     policies = policies_of(engine, relation)
     if policies and not relation.suspended:
@@ -265,7 +340,8 @@ def last_epoch_before(reader: duckdb.DuckDBPyConnection, moment: dt.datetime) ->
 
 
 def _store_of(relation: Relation) -> str:
-    return create_store(relation.name, row_columns(relation.fields))
+    runs = frozenset({PART, MULTIPLICITY, EPOCH}) if relation.length is not None else frozenset[str]()
+    return create_store(relation.name, row_columns(relation.fields), runs)
 
 
 def _newly_kept(before: Catalog, after: Catalog) -> Iterable[Relation]:

@@ -19,7 +19,7 @@ from headwater.emit.duckdb import Emitter
 from headwater.emit.functions.clock import set_clock
 from headwater.emit.layout import Fill, changes_of
 from headwater.emit.probes import Found, Probe
-from headwater.engine import faults
+from headwater.engine import faults, part_book
 from headwater.engine.access import Access
 from headwater.engine.changelogs import changelog_query
 from headwater.engine.failures import (
@@ -40,6 +40,7 @@ from headwater.engine.operations import (
     size,
 )
 from headwater.engine.parsed import Parsed
+from headwater.engine.parts import PartRound
 from headwater.engine.rebuild import Rebuild, lost_stream, plan_rebuild
 from headwater.engine.schedule import Emitted, Schedule, make_schedule
 from headwater.engine.sorted_copies import Shelf
@@ -50,7 +51,7 @@ from headwater.engine.workspace import Shown, Workspace, delta_of, pending_of
 from headwater.errors import HeadwaterError, UserError
 from headwater.plan.program import Program
 from headwater.store import catalog as catalogs
-from headwater.store.catalog import CLOCK_STREAM, Catalog, Relation
+from headwater.store.catalog import CLOCK_STREAM, Catalog, Kind, Relation
 from headwater.store.warehouse import Warehouse
 
 log = logging.getLogger("headwater")
@@ -194,6 +195,8 @@ class Engine:
         #: Where the clock stands, once somebody has set it by hand.
         self.stands = dt.datetime.fromisoformat(stands[0]) if stands else None
         self.waiting = Waiting(self.connection, self.catalog)
+        #: What is known of parts.
+        self.book = part_book.load(self.connection)
         self._schedule: Schedule | None = None
         self._parsed = Parsed()
         self._shown = Shown()
@@ -413,9 +416,13 @@ class Engine:
         for view, reason in suspended.items():
             after = after.with_changed(catalogs.suspend(_found(view, after), reason, self.epoch))
         schedule = self.schedule if after is self.catalog and not net else self.schedule_for(after, net)
-        rebuilds = {view: plan_rebuild(_found(view, after), after, all_maps=view != refreshed) for view in anew}
+        rebuilds = {
+            view: plan_rebuild(_found(view, after), after, all_maps=view != refreshed)
+            for view in anew
+            if _found(view, after).program is not None
+        }
         self._took = {}
-        with self.transaction(landed=lambda: self.epoch == number):
+        with undoing() as begun, self.transaction(landed=lambda: self.epoch == number):
             faults.reach("epoch begun")
             workspace = self.workspace()
 
@@ -423,16 +430,21 @@ class Engine:
                 found = self.access.find(self.connection, self._parsed, (probe,), lambda _: rows, number)
                 return found.get(probe.alias, "")
 
-            parts = self.connection, after, workspace, self._statements, schedule.readers, look_up, self._sources
-            with Resolver(*parts, clock) as resolver:
+            means = self.connection, after, workspace, self._statements, schedule.readers, look_up, self._sources
+            parts = PartRound(self.connection, after, workspace, self.book, number, self.append_part, frozenset(anew))
+            begun.append(parts)
+            with Resolver(*means, clock) as resolver:
+                resolver.watermarks, resolver.lenient = self.book.watermarks, asked.mark is not None
                 for operation in (*time_points(after, self.last_clock, clock), *operations):
                     resolver.apply(operation)
                 resolver.finish()
+                parts.told, parts.arrived = resolver.told, resolver.arrived
                 faults.reach("changes resolved")
                 resolver.counts.pop(CLOCK_STREAM, None)
                 when = When(asked.ticks, self.last_clock, clock)
                 round_ = Round(self.connection, self._parsed, after, workspace, self.waiting, when)
-                changed = self.flow(schedule, workspace, number, rebuilds, net, clock, round_)
+                changed = self.flow(schedule, workspace, number, rebuilds, net, clock, round_, parts)
+                parts.save()
                 observed = self._observe(changed) if self.observers or self.hub.wanted else {}
                 for table in workspace.large:
                     self.connection.execute(f"DROP TABLE {table}")
@@ -490,6 +502,7 @@ class Engine:
         net: bool = False,
         clock: dt.datetime | None = None,
         round_: Round | None = None,
+        parts: PartRound | None = None,
     ) -> set[str]:
         """Carry changes through the stages; returns the names of the relations that changed.
 
@@ -501,6 +514,7 @@ class Engine:
             net: how to evaluate them; see `Emitter`.
             clock: what it reads now, if it may have advanced; else what it read in the last epoch.
             round_: what is done for synchronised relations; nothing, if it is not given.
+            parts: what is done for parts; nothing, if it is not given.
         """
         before = self.last_clock if self.last_clock is not None else LONG_AGO
         if schedule.follows_clock:
@@ -515,6 +529,17 @@ class Engine:
         for stage in schedule.stages:
             if stage.synchronised is not None and round_ is not None:
                 round_.follow(stage.name, stage.synchronised, epoch)
+            if stage.arrives is not None and parts is not None:
+                parts.arrive(stage.arrives)
+            if stage.parts is not None and parts is not None:
+                if not parts.follow(stage.parts.relation, stage.parts):
+                    continue
+                changed.add(stage.name)
+                if not stage.read and not self.observers and stage.name not in self.hub.wanted:
+                    continue
+                workspace.fill(stage.parts.change, {"epoch": epoch})
+                if stage.append is not None:
+                    self.connection.execute(stage.parts.withdrawal, {"epoch": epoch})
             for statement in anew.get(stage.name, ()):
                 self._fill_for_view(stage.view, workspace, statement)
             if stage.settle is not None:
@@ -579,6 +604,15 @@ class Engine:
         self.appended[store] = self.appended.get(store, 0) + added
         self.access.appended(store, added, epoch)
 
+    def append_part(self, store: str, statement: str, values: Mapping[str, object], view: str) -> int:
+        """Store a part, or what is different of it; returns how many rows that takes."""
+        with self._blaming(view):
+            found = self._parsed.execute(self.connection, statement, values).fetchone()
+        added = int(found[0]) if found else 0
+        self.appended[store] = self.appended.get(store, 0) + added
+        self.access.appended(store, added, int(str(values["epoch"])))
+        return added
+
     @contextlib.contextmanager
     def _blaming(self, view: str | None) -> Iterator[None]:
         """A value that a view's statement cannot take is that view's failure, not the epoch's. Its time is noted."""
@@ -610,11 +644,23 @@ class Engine:
             changed = changed & self.hub.wanted
         emitter = Emitter(self.catalog.grouped)
         for relation in self.catalog:
-            if relation.program is not None and relation.name in changed:
+            if relation.kind is Kind.VIEW and relation.name in changed:
                 table = self.connection.sql(changelog_query(relation, emitter)).to_arrow_table()
                 if table.num_rows:
                     out[relation.name] = table
         return out
+
+
+@contextlib.contextmanager
+def undoing() -> Iterator[list[PartRound]]:
+    """Take back what was noted of parts in an epoch that fails."""
+    begun: list[PartRound] = []
+    try:
+        yield begun
+    except BaseException:
+        for one in begun:
+            one.undo()
+        raise
 
 
 def _found(view: str, catalog: Catalog) -> Relation:

@@ -18,6 +18,7 @@ POINTS = (
     "consolidation copied",
     "consolidation swapped",
     "consolidation committed",
+    "parts deleted",
 )
 
 hook: Callable[[str], None] | None = None

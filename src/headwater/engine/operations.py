@@ -5,6 +5,7 @@ Operations apply in order, each on what the ones before it left. Any that breaks
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,8 +15,8 @@ from headwater.algebra.nodes import Filter, Node
 from headwater.algebra.scalars import TRUE, Scalar
 from headwater.emit import changes
 from headwater.emit.layout import sql
+from headwater.engine.dating import Dater
 from headwater.engine.ground import NOTHING_DONE, numbered, shown
-from headwater.engine.tagger import Tagger
 from headwater.engine.workspace import delta_of
 from headwater.errors import UserError
 from headwater.store.catalog import CLOCK_FORMAT, Catalog, Kind, Relation
@@ -99,6 +100,13 @@ class UpdateWhere(Operation):
     values: Mapping[str, Scalar]
 
 
+@dataclass(frozen=True)
+class Advance(Operation):
+    """Whatever happened to a stream before a moment has come."""
+
+    moment: dt.datetime
+
+
 def size(operation: Operation) -> int:
     """Rows that wait in memory on behalf of an operation."""
     match operation:
@@ -141,12 +149,12 @@ def check_target(catalog: Catalog, name: str, operation: str, needs_key: bool = 
     return relation
 
 
-class Resolver(Tagger):
+class Resolver(Dater):
     """Applies operations to the delta tables of a connection."""
 
     def apply(self, operation: Operation) -> None:
         """Resolve one operation."""
-        if not isinstance(operation, InsertRows | DeleteRows):  # it may look at any relation
+        if not isinstance(operation, InsertRows | DeleteRows | Advance):  # it may look at any relation
             self._copy(list(self._whole))
         match operation:
             case TimePoints(name, rows):
@@ -156,6 +164,8 @@ class Resolver(Tagger):
             case InsertRows(name, rows):
                 for relation in self._taking(name):
                     self._insert(relation, rows)
+            case Advance(name, moment):
+                self._advance(check_target(self._catalog, name, "insert"), moment)
             case InsertChunks(name, chunks):
                 self._insert_chunks(self._taking(name), chunks())
             case InsertQuery(name, node):
@@ -242,7 +252,7 @@ class Resolver(Tagger):
 
     def _insert_query(self, relations: list[Relation], node: Node) -> None:
         relation = relations[0]
-        if len(relations) > 1 or relation.is_keyed_stream:
+        if len(relations) > 1 or relation.is_keyed_stream or relation.time is not None:
             rows = self._queried(relation, sql(self._emitter.net_rows(node)))
             for one in relations:
                 if one.is_keyed_stream and one.sequence is None:

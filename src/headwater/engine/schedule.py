@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from headwater import types as t
 from headwater.algebra.clock import CLOCK
 from headwater.algebra.during import follows_clock
-from headwater.algebra.nodes import Scan, Sum
+from headwater.algebra.nodes import Scan, Sum, Version
+from headwater.algebra.parts import PART
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
 from headwater.emit.maintain import (
@@ -29,6 +31,7 @@ from headwater.emit.maintain import (
 from headwater.emit.probes import Found, Probe, probes_of_step
 from headwater.emit.synchronise import SyncSQL, synchronise
 from headwater.engine.changelogs import keep_statement
+from headwater.engine.parts import PartStatements
 from headwater.plan.program import Add, Map, Program, Touch
 from headwater.store.catalog import Catalog, Relation
 from headwater.store.policies import Policy
@@ -141,6 +144,8 @@ class Stage:
         append: adds the change to its store; None where nothing is stored.
         read: whether anything reads its change; else it is settled and appended in one.
         synchronised: how it follows another relation, if that is what it does.
+        parts: how it is built part by part, if it is a view of parts.
+        arrives: the stream with event time that it is, if it is one.
         keep: adds the change to those that are kept of a view, for one that keeps them.
     """
 
@@ -154,6 +159,8 @@ class Stage:
     read: bool = True
     synchronised: Synchronised | None = None
     keep: str | None = None
+    parts: PartStatements | None = None
+    arrives: Relation | None = None
 
 
 @dataclass(frozen=True)
@@ -210,14 +217,23 @@ def make_schedule(catalog: Catalog, emitted: Emitted | None = None, net: bool = 
         found.sort(key=lambda trigger: trigger.rank)
     read = {name for view in views for one in view.program.maps for name in one.definition.relations} | triggers.keys()
     read |= {name for one in catalog if one.policy is not None for name in one.reads}
+    read |= {one.name for one in catalog if one.changes is not None}
+    read |= {name for one in catalog if one.parts is not None for name in one.parts.inputs}
     by_name = {view.program.view: view for view in views}
     clocked = [view.program for view in views if view.program.follows_clock]
     stages = [Stage(CLOCK, None, None, False, frozenset(), tuple(triggers.get(CLOCK, ())), None)] if clocked else []
-    stages += [_base_stage(one, catalog, triggers) for one in catalog if one.program is None and one.policy is None]
-    stages += [_burial_stage(one) for one in catalog if one.sequence is not None]
+    stages += [
+        _base_stage(one, catalog, triggers)
+        for one in catalog
+        if one.program is None and one.policy is None and one.parts is None
+    ]
+    stages += [_stored_only(one.buried, one.buried_fields) for one in catalog if one.sequence is not None]
+    stages += [_stored_only(one.late, one.late_fields) for one in catalog if one.keeps_late]
     for relation in catalog:
         if relation.policy is not None:
             stages.append(_synchronised_stage(relation, catalog, triggers))
+        if relation.parts is not None and relation.suspended is None:
+            stages.append(_part_stage(relation, catalog, triggers, relation.name in read, net))
         if relation.name not in by_name:
             continue
         view = by_name[relation.name]
@@ -261,7 +277,40 @@ def _emit(view: Relation, catalog: Catalog, emitted: Emitted, net: bool) -> Emit
 
 def _base_stage(relation: Relation, catalog: Catalog, triggers: dict[str, list[Trigger]]) -> Stage:
     append = _append(relation, catalog) if catalog.keeps(relation) else None
-    return Stage(relation.name, None, None, False, frozenset(), tuple(triggers.get(relation.name, ())), append)
+    arrives = relation if relation.time is not None and not relation.key else None
+    after = tuple(triggers.get(relation.name, ()))
+    return Stage(relation.name, None, None, False, frozenset(), after, append, arrives=arrives)
+
+
+def _part_stage(
+    relation: Relation, catalog: Catalog, triggers: dict[str, list[Trigger]], read: bool, net: bool
+) -> Stage:
+    """A view of parts stores its parts as it builds them; its change is read from there, if anything needs it.
+
+    Where a view joins it with itself, what follows from the change reads the store as it was. Then the change is taken
+    out of the store, and appended as that of any other relation is.
+    """
+    emitter = Emitter(catalog.grouped, net)
+    keep = keep_statement(relation, emitter) if relation.changes is not None else None
+    after = tuple(triggers.get(relation.name, ()))
+    return Stage(
+        relation.name,
+        relation.name,
+        None,
+        False,
+        frozenset(),
+        after,
+        append_statement(relation.name, row_columns(relation.fields)) if _read_store(relation.name, after) else None,
+        read or bool(after),
+        keep=keep,
+        parts=PartStatements(relation, emitter),
+    )
+
+
+def _read_store(relation: str, triggers: tuple[Trigger, ...]) -> bool:
+    """Whether what follows from a relation's change reads the relation's store, too."""
+    scans = (node for one in triggers for node in one.statement.term.walk() if isinstance(node, Scan))
+    return any(one.relation == relation and one.version is not Version.DELTA for one in scans)
 
 
 def _synchronised_stage(relation: Relation, catalog: Catalog, triggers: dict[str, list[Trigger]]) -> Stage:
@@ -272,10 +321,9 @@ def _synchronised_stage(relation: Relation, catalog: Catalog, triggers: dict[str
     return replace(_base_stage(relation, catalog, triggers), synchronised=follows)
 
 
-def _burial_stage(stream: Relation) -> Stage:
-    """The sequences that keys of a stream went with: they are only stored."""
-    append = append_statement(stream.buried, row_columns(stream.buried_fields))
-    return Stage(stream.buried, None, None, False, frozenset(), (), append)
+def _stored_only(store: str, fields: t.Schema) -> Stage:
+    """What is only stored: the sequences that keys of a stream went with, and rows that came too late."""
+    return Stage(store, None, None, False, frozenset(), (), append_statement(store, row_columns(fields)))
 
 
 def _append(relation: Relation, catalog: Catalog) -> str:
@@ -284,5 +332,6 @@ def _append(relation: Relation, catalog: Catalog) -> str:
     if relation.retain is not None:
         return append_statement(relation.name, row_columns(relation.fields))
     wanted = catalog.wanted(relation)
-    stored = wanted.columns | {relation.stamp} if relation.stamp is not None else wanted.columns
+    filled = {relation.stamp} if relation.stamp is not None else {PART} if relation.length is not None else set()
+    stored = wanted.columns | filled
     return append_statement(relation.name, row_columns(relation.fields), stored, wanted.rows)

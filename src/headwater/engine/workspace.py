@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections.abc import Mapping
 
 import duckdb
 import numpy as np
@@ -55,8 +56,8 @@ class Workspace:
         self._shown = shown
         self._rows: dict[str, int] = {}
 
-    def fill(self, statement: Fill) -> int:
-        """Add a query's rows to its table; returns how many."""
+    def fill(self, statement: Fill, values: Mapping[str, object] | None = None) -> int:
+        """Add a query's rows to its table; returns how many. `values` are what the query takes."""
         table = statement.table
         text = statement.more if table in self._rows else statement.first
         if table not in self._rows:
@@ -64,7 +65,7 @@ class Workspace:
                 self._connection.execute(f"DROP VIEW {table}")
                 self._shown.views.discard(table)
             self._shown.tables.add(table)
-        found = self._parsed.execute(self._connection, text).fetchone()
+        found = self._parsed.execute(self._connection, text, values).fetchone()
         added = int(found[0]) if found else 0
         self._rows[table] = self._rows.get(table, 0) + added
         return added

@@ -84,6 +84,13 @@ class RemoteEpochBuilder:
         """Set the clock by hand, for this epoch and all until it is set again."""
         self.moment = moment
 
+    def advance_stream(self, stream: str, moment: dt.datetime) -> None:
+        """Say that whatever happened to a stream before a moment has come."""
+        if not isinstance(moment, dt.datetime):
+            shown = type(moment).__name__
+            raise UserError("HW334", f"a moment is a datetime, not {shown}", hint="in UTC, or with a zone")
+        self.operations.append({"op": "advance", "relation": stream, "moment": moment.isoformat()})
+
     def _add(self, operation: str, target: wire.Target, rows: object, fields: t.Schema) -> None:
         self.tables.append(rows_to_arrow(rows, fields, relation=target.name))
         self.operations.append({"op": operation, "relation": target.name})
@@ -155,6 +162,12 @@ class RemoteDatabase:
             raise UserError("HW334", f"a moment is a datetime, not {shown}", hint="in UTC, or with a zone")
         told = moment.isoformat() if moment is not None else None
         return wire.load_epoch(self._call({"op": "clock", "moment": told}).header["ok"])
+
+    def advance_stream(self, stream: str, moment: dt.datetime) -> Epoch:
+        """Say that whatever happened to a stream before a moment has come, as an epoch."""
+        builder = RemoteEpochBuilder(self)
+        builder.advance_stream(stream, moment)
+        return self._submit(builder)
 
     def target(self, relation: str, operation: str, needs_key: bool = False) -> wire.Target:
         """What rows for an operation on a relation must look like, or why the relation does not take it."""

@@ -25,6 +25,7 @@ from headwater.engine.engine import Engine, Epoch
 from headwater.engine.operations import check_target
 from headwater.errors import UserError
 from headwater.plan.explain import Explanation
+from headwater.plan.explain_parts import PartExplanation
 from headwater.results import Result
 from headwater.serve import wire
 from headwater.serve.subscribe import Subscription
@@ -51,7 +52,7 @@ class Served(Protocol):
     def execute(self, sql: str, *, name: str = "<sql>") -> list[Result]: ...
     def query(self, sql: str) -> pa.Table: ...
     def epoch(self) -> contextlib.AbstractContextManager[EpochBuilder]: ...
-    def explain(self, view_or_query: str, format: str | None = None) -> Explanation: ...
+    def explain(self, view_or_query: str, format: str | None = None) -> Explanation | PartExplanation: ...
     def subscribe(
         self, view: str, from_epoch: int | None = None, *, timeout: float | None = None, buffer_rows: int = ...
     ) -> Subscription: ...
@@ -345,8 +346,12 @@ def _run_epoch(database: Served, header: dict[str, Any], tables: tuple[pa.Table,
             "upsert": builder.upsert,
             "delete_keys": builder.delete_keys,
         }
-        for operation, rows in zip(operations, tables, strict=True):
-            methods[operation["op"]](operation["relation"], rows)
+        left = iter(tables)
+        for operation in operations:
+            if operation["op"] == "advance":
+                builder.advance_stream(operation["relation"], dt.datetime.fromisoformat(operation["moment"]))
+            else:
+                methods[operation["op"]](operation["relation"], next(left))
     assert builder.committed is not None
     return builder.committed
 

@@ -29,7 +29,7 @@ from headwater.results import Result
 from headwater.sql.types import parse_type
 from headwater.store.catalog import Relation
 
-PROTOCOL = 2
+PROTOCOL = 3
 
 #: Codes by which a client knows whether to send a request again. Of these, only CONNECTION_LOST leaves open whether the
 #: request was carried out.

@@ -73,6 +73,7 @@ class Binder:
         windows: who takes window functions, or None where there must not be any.
         clause: what the clause is called in a message.
         read: every column that was bound with the reference that named it, so that an error found later can point.
+        depth: how many parameters the lambdas around have.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Binder:
         self.windows = windows
         self.clause = clause
         self.read: list[tuple[Scalar, exp.Column]] = []
+        self.depth = 0
 
     def bind(self, node: exp.Expr) -> Scalar:
         """The scalar an expression means.
@@ -131,6 +133,12 @@ class Binder:
             return Literal(evaluate_scalar(scalar, {}), scalar.type)
         except EvaluationError as error:
             raise error.at(self.place.span(node), self.place.source) from None
+
+    def inside(self, lookup: Callable[[exp.Column], Scalar], parameters: int) -> Binder:
+        """A binder for the body of a lambda with so many parameters, which `lookup` knows too."""
+        inner = Binder(self.place, lookup, clause="a lambda")
+        inner.read, inner.depth = self.read, self.depth + parameters
+        return inner
 
     def call(self, function: str, node: exp.Expr, *args: Scalar, shown: str | None = None) -> Scalar:
         """A call of a function of the algebra with Spark's implicit casts."""
@@ -611,6 +619,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Binder, Any], Scalar]] = {
     exp.TryCast: _cast,
 }
 
+_LAMBDAS = "those are AGGREGATE, TRANSFORM, FILTER, EXISTS and FORALL"
 _SUBQUERY_HINT = "make the inner query a relation of FROM and join with it"
 _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str, str, str | None], ...] = (
     ((exp.Select,), "HW204", "a query in an expression stands in parentheses", None),
@@ -619,7 +628,7 @@ _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str, str, str | None], ...] = 
     ((exp.Distinct,), "HW203", "DISTINCT stands only in front of all arguments of an aggregate", None),
     ((exp.Order,), "HW203", "ORDER BY stands only behind all arguments of an aggregate", None),
     ((exp.Bracket, exp.Dot), "HW209", "this way to read an element of an ARRAY, MAP or STRUCT is not supported", None),
-    ((exp.Lambda,), "HW209", "functions of functions (x -> ...) are not supported yet", None),
+    ((exp.Lambda, exp.JSONExtract), "HW209", "a lambda (x -> ...) stands only where a function takes one", _LAMBDAS),
     ((exp.Placeholder, exp.Parameter), "HW209", "parameters are not supported yet", "write the value"),
     ((exp.Tuple,), "HW209", "a row of several values is not supported as a value", "compare the values one by one"),
     ((exp.Collate,), "HW209", "COLLATE is not supported yet", None),

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.parsers.spark import SparkParser
 
 from headwater import types as t
+from headwater.algebra import scalars
 from headwater.algebra.folds import Sorting
 from headwater.algebra.functions import REGISTRY
 from headwater.algebra.scalars import Literal, Scalar
@@ -22,16 +23,22 @@ from headwater.sql.function_names import (
     OPERATORS,
     OTHER_AGGREGATES,
     OTHER_FUNCTIONS,
+    TIME_WINDOWS,
     TRIED_CASTS,
     TYPE_NAMES,
     UNIT_FIRST,
     WINDOW_FUNCTIONS,
 )
+from headwater.sql.lambdas import bind_lambda, next_lambda
 from headwater.sql.place import did_you_mean
 from headwater.sql.types import parse_type
 
 if TYPE_CHECKING:
     from headwater.sql.bind import Binder
+
+
+#: The type of a window of time.
+WINDOW = t.Struct((("start", t.TIMESTAMP), ("end", t.TIMESTAMP)))
 
 
 def function_name(node: exp.Anonymous) -> str:
@@ -42,7 +49,7 @@ def function_name(node: exp.Anonymous) -> str:
 def callable_names() -> list[str]:
     """Every name a user can call."""
     scalar = [name for name in REGISTRY if _is_callable(name)]
-    return sorted({*scalar, *AGGREGATES, *CLOCK_FUNCTIONS, *TYPE_NAMES})
+    return sorted({*scalar, *AGGREGATES, *CLOCK_FUNCTIONS, *TYPE_NAMES, *TIME_WINDOWS, "window_time"})
 
 
 def _is_callable(name: str) -> bool:
@@ -60,13 +67,23 @@ def bind_call(binder: Binder, node: exp.Anonymous) -> Scalar:
         return _struct(binder, node)
     if name in CLOCK_FUNCTIONS and not (node.expressions and name == "unix_timestamp"):
         return _clock(binder, node, name)
-    args = [_argument(binder, name, arg, position, node) for position, arg in enumerate(node.expressions)]
+    args: list[Scalar] = []
+    for position, arg in enumerate(node.expressions):
+        if isinstance(arg, exp.Lambda) and not _is_callable(name):
+            raise _unknown(binder, node, name)
+        wanted = next_lambda(binder, name, node, tuple(args))
+        if wanted is not None:
+            args.append(bind_lambda(binder, name, arg, wanted))
+        else:
+            args.append(_argument(binder, name, arg, position, node))
     if name in TYPE_NAMES and name not in REGISTRY:
         if len(args) != 1:
             raise binder.place.mistake("HW122", f"{name.upper()}: takes 1 argument, not {len(args)}", node)
         return binder.convert(args[0], parse_type(name), node)
     if name in TRIED_CASTS and len(args) == 1:
         return binder.convert(args[0], TRIED_CASTS[name], node, safe=True)
+    if name == "window_time":
+        return _window_time(binder, node, args)
     if name == "decode" and len(args) > 2:
         return _decoded(binder, node, args)
     if name in UNIT_FIRST and len(args) == 3:
@@ -99,6 +116,19 @@ def _struct(binder: Binder, node: exp.Anonymous) -> Scalar:
         name = arg.alias_or_name if isinstance(arg, exp.Alias | exp.Column) else arg.expression.name if named else ""
         args += [Literal(name or f"col{place}", t.STRING), binder.bind(arg.this if isinstance(arg, exp.Alias) else arg)]
     return binder.call("named_struct", node, *args, shown="STRUCT")
+
+
+def _window_time(binder: Binder, node: exp.Anonymous, args: list[Scalar]) -> Scalar:
+    if [arg.type for arg in args] != [WINDOW]:
+        given = ", ".join(str(arg.type) for arg in args)
+        raise binder.place.mistake("HW122", f"WINDOW_TIME: takes a window, not ({given})", node)
+    return window_time(args[0])
+
+
+def window_time(window: Scalar) -> Scalar:
+    """The time that a window counts as: the last microsecond before its end."""
+    end = scalars.call("field", window, Literal("end", t.STRING))
+    return scalars.call("-", end, Literal(1, t.DAY_TIME_INTERVAL))
 
 
 def _decoded(binder: Binder, node: exp.Anonymous, args: list[Scalar]) -> Scalar:
@@ -212,6 +242,13 @@ def _refuse(binder: Binder, node: exp.Anonymous, name: str) -> None:
             f"{shown} makes rows, and cannot stand here",
             node,
             "EXPLODE and POSEXPLODE stand alone as an item of a select list, or in LATERAL VIEW",
+        )
+    if name in TIME_WINDOWS:
+        raise place.unsupported(
+            "HW225",
+            f"{shown} cannot stand in {binder.clause}",
+            node,
+            "it stands in GROUP BY; select it in a derived table to use it elsewhere",
         )
     if name in NOT_DETERMINISTIC:
         raise place.unsupported(

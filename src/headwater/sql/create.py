@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headwater import types as t
 from headwater.errors import NotSupported, Span, UserError
+from headwater.sql.create_parts import read_part_queries
 from headwater.sql.dialect import Headwater
 from headwater.sql.names import fold
 from headwater.sql.options import (
@@ -17,6 +18,7 @@ from headwater.sql.options import (
     read_view_options,
 )
 from headwater.sql.statements import (
+    CreatePartView,
     CreateStream,
     CreateTable,
     CreateTagged,
@@ -119,7 +121,8 @@ def _read_stream(parser: Headwater.Parser) -> CreateStream:
     options = read_stream_options(parser)
     if not parser.done:
         raise parser.expected(
-            "KEY, SEQUENCE BY, OP BY, STRICT, TIMESTAMP BY, PARTITION LENGTH, LATENESS, RETAIN, FROM or the end"
+            "KEY, SEQUENCE BY, OP BY, STRICT, TIMESTAMP BY, PARTITION LENGTH, LATENESS, RETAIN, ROLL UP,"
+            " FROM or the end"
         )
     for option in options:
         if option.name in ("KEY", "SEQUENCE BY", "TIMESTAMP BY"):
@@ -178,7 +181,7 @@ def _read_tagged(parser: Headwater.Parser) -> CreateTagged:
     return CreateTagged(parser.source, parser.span, name, over, options, if_not_exists)
 
 
-def _read_view(parser: Headwater.Parser, mode: tuple[Option, ...]) -> CreateView:
+def _read_view(parser: Headwater.Parser, mode: tuple[Option, ...]) -> CreateView | CreatePartView:
     if_not_exists = _read_if_not_exists(parser)
     name = fresh(parser.name("the view's name"))
     columns: tuple[Name, ...] = ()
@@ -187,12 +190,13 @@ def _read_view(parser: Headwater.Parser, mode: tuple[Option, ...]) -> CreateView
         refuse_repeated(columns)
     options = mode + read_view_options(parser)
     _refuse(parser, "CREATE VIEW", "COMMENT TBLPROPERTIES SCHEMA DEFAULT WITH PARTITIONED")
-    if not parser.take("AS"):
+    if not parser.take("AS") and not parser.at("INITIALIZE"):
         raise parser.expected("RETAIN CHANGES, REFRESH, STRICT, STRATEGY or AS")
     start = parser.here
     if parser.at("INITIALIZE"):
-        hint = "write the view as one query"
-        raise NotSupported("HW261", "INITIALIZE ... UPDATE is not supported yet", span=start, hint=hint)
+        first, update, more = read_part_queries(parser, name)
+        options += more
+        return CreatePartView(parser.source, parser.span, name, columns, first, update, options, if_not_exists)
     query = parser.query()
     parser.end()
     span = parser.since(start)

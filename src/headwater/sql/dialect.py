@@ -17,6 +17,7 @@ from sqlglot.errors import ErrorLevel, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from headwater.errors import NotSupported, Source, Span
+from headwater.sql.parts_parser import with_ranges, with_slashes
 from headwater.sql.statements import Name
 from headwater.sql.strict import ReadError, StrictParser
 
@@ -102,7 +103,7 @@ class Headwater(Spark):
             self.source = source
             self.sql = source.text
             self.span = Span(tokens[0].start, tokens[-1].end + 1)
-            self._chunks = [_with_mod(tokens)]
+            self._chunks = [_with_window(with_ranges(_with_mod(tokens)))]
             self._advance_chunk()
 
         @property
@@ -200,11 +201,6 @@ class Headwater(Spark):
             """Whether the next token is not the last one."""
             return bool(self._next)
 
-        def next_is_name(self, ahead: int = 0) -> bool:
-            """Whether the next token, or the one after it, can be a name."""
-            token = self._next if ahead else self._curr
-            return token.token_type == TokenType.IDENTIFIER or token.token_type in self.ID_VAR_TOKENS
-
         def skip_qualifier(self, qualifier: str) -> None:
             """Read `qualifier.` if it comes next."""
             if self.next_is_name() and self._next.token_type == TokenType.DOT and self._curr.text.lower() == qualifier:
@@ -279,6 +275,7 @@ class Headwater(Spark):
             for select in query.find_all(exp.Select):
                 if select.args.get("joins") and not select.args.get("from_"):
                     raise ReadError("JOIN has nothing to join to: FROM is missing", self.since(start))
+            with_slashes(query)
             return query
 
         def scalar(self, what: str) -> exp.Expression:
@@ -298,6 +295,18 @@ def _with_mod(tokens: list[Token]) -> list[Token]:
         starts = after.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.L_PAREN)
         if word.token_type == TokenType.VAR and word.text.upper() == "MOD" and ends and starts:
             out[i] = Token(TokenType.MOD, "%", word.line, word.col, word.start, word.end)
+    return out
+
+
+def _with_window(tokens: list[Token]) -> list[Token]:
+    """The tokens with WINDOW as a plain word, but in `WINDOW w AS (...)` and `[WINDOW 10 MINUTES]`."""
+    out = list(tokens)
+    for i, word in enumerate(out):
+        if word.token_type != TokenType.WINDOW or (i and out[i - 1].token_type == TokenType.L_BRACKET):
+            continue
+        name, then = (one.token_type for one in (out[i + 1 : i + 3] if i + 2 < len(out) else [word, word]))
+        if name == TokenType.R_PAREN or then != TokenType.ALIAS:
+            out[i] = Token(TokenType.VAR, word.text, word.line, word.col, word.start, word.end)
     return out
 
 

@@ -61,6 +61,9 @@ OTHER_AGGREGATES = _words(
 
 WINDOW_FUNCTIONS = _words("cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number")
 
+#: Functions that say which windows of time a row is in, and so may make several rows of it.
+TIME_WINDOWS = frozenset({"window", "session_window"})
+
 GENERATORS = _words("explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack")
 
 #: Their value depends on when, where or by whom they are asked, so no stored result could stay right.
@@ -110,9 +113,9 @@ TRIED_CASTS = {"try_to_date": t.DATE, "try_to_timestamp": t.TIMESTAMP}
 #: Spark's other scalar functions, which Headwater does not have.
 OTHER_FUNCTIONS = _words(
     """
-    aes_decrypt aes_encrypt aggregate approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate
+    aes_decrypt aes_encrypt approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate
     array_insert arrays_zip assert_true bitmap_and_agg bitmap_bit_position bitmap_bucket_number bitmap_count collate
-    collation collations collect_union conv convert_timezone counter_diff crc32 current_path exists filter forall
+    collation collations collect_union conv convert_timezone counter_diff crc32 current_path
     format_string from_avro from_base32 from_csv from_json from_protobuf from_utc_timestamp from_xml get_json_object
     hash hll_sketch_estimate hll_union hmac is_valid_utf8 is_valid_variant is_variant_null jaro_winkler_similarity
     java_method json_array_length json_object_keys kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float
@@ -122,13 +125,13 @@ OTHER_FUNCTIONS = _words(
     kll_sketch_merge_double kll_sketch_merge_float kll_sketch_to_string_bigint kll_sketch_to_string_double
     kll_sketch_to_string_float localtime make_dt_interval make_interval make_time make_timestamp_ntz make_valid_utf8
     make_ym_interval map_concat map_filter map_from_entries map_zip_with measure parse_json parse_url printf
-    python_worker_logs quote raise_error reduce reflect schema_of_avro schema_of_csv schema_of_json schema_of_variant
-    schema_of_variant_agg schema_of_xml sentences sequence session_window sql_keywords st_asbinary st_geogfromwkb
+    python_worker_logs quote raise_error reflect schema_of_avro schema_of_csv schema_of_json schema_of_variant
+    schema_of_variant_agg schema_of_xml sentences sequence sql_keywords st_asbinary st_geogfromwkb
     st_geomfromwkb st_setsrid st_srid str_to_map theta_difference theta_intersection theta_intersection_agg
     theta_sketch_agg theta_sketch_estimate theta_union theta_union_agg time time_bucket time_diff time_from_micros
     time_from_millis time_from_seconds time_to_micros time_to_millis time_to_seconds time_trunc timestamp_nanos to_avro
     to_base32 to_binary to_char to_csv to_json to_number to_protobuf to_time to_timestamp_ntz to_utc_timestamp
-    to_varchar to_variant_object to_xml transform transform_keys transform_values try_aes_decrypt try_make_interval
+    to_varchar to_variant_object to_xml transform_keys transform_values try_aes_decrypt try_make_interval
     try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_parse_json try_parse_url try_reflect
     try_to_binary try_to_number try_to_time try_url_decode try_validate_utf8 try_variant_array_append try_variant_get
     try_variant_insert try_variant_set tuple_difference_double tuple_difference_integer tuple_difference_theta_double
@@ -139,8 +142,8 @@ OTHER_FUNCTIONS = _words(
     tuple_sketch_theta_integer tuple_union_agg_double tuple_union_agg_integer tuple_union_double tuple_union_integer
     tuple_union_theta_double tuple_union_theta_integer unix_nanos validate_utf8 variant_array_append variant_delete
     variant_explode variant_explode_outer variant_get variant_insert variant_set variant_strip_nulls vector_avg
-    vector_cosine_similarity vector_inner_product vector_l2_distance vector_norm vector_normalize vector_sum window
-    window_time xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string
+    vector_cosine_similarity vector_inner_product vector_l2_distance vector_norm vector_normalize vector_sum
+    xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string
     xxhash64 zip_with
     """
 )

@@ -92,6 +92,15 @@ class SparkExpressions(SparkParser):
         call = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
         return self._place(call, start)  # type: ignore[no-any-return]
 
+    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+        start = self._curr
+        found = super()._parse_lambda(alias)
+        return self._place(found, start) if isinstance(found, exp.Lambda) else found
+
+    def _replace_lambda(self, node: exp.Expr | None, expressions: list[exp.Expr]) -> exp.Expr | None:
+        # sqlglot takes the parameters' columns apart; here they stay columns, with their places, for the binder.
+        return node
+
     def _parse_select(
         self,
         nested: bool = False,

@@ -24,6 +24,7 @@ from headwater.sql.bind import Binder
 from headwater.sql.lower_from import Environment, Lowered
 from headwater.sql.lower_select import OrderKey, check_orderable, limited, lower_select, unique_names
 from headwater.sql.names import fold
+from headwater.sql.part_references import Parting
 from headwater.sql.place import Place, check_width
 from headwater.sql.scope import Relations
 from headwater.sql.statements import Name
@@ -76,6 +77,25 @@ def lower_view(
         return with_windows(simplify(lowered.node))
     except NoWindow as error:
         raise env.place.no_window(error.part, error.by_months) from None
+
+
+def lower_part(
+    query: exp.Expr, relations: Relations, source: Source, parting: Parting, columns: tuple[Name, ...] = ()
+) -> Node:
+    """The tree of what a part of a view holds; the other arguments are those of `lower_view`.
+
+    Args:
+        query: as parsed.
+        relations: what the query can read.
+        source: the text errors point into.
+        parting: takes the part references that the query has.
+        columns: the names CREATE VIEW gives to the columns, or none.
+    """
+    env = replace(_environment(relations, source, 0), parting=parting)
+    given = tuple(_identifier(name, 0) for name in columns)
+    lowered = _guarded(lambda: lower_query(query, env, "", given), env, query)
+    _check_view_columns(lowered, query, given, env)
+    return simplify(lowered.node)
 
 
 def lower_answer(

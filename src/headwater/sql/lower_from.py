@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from headwater import types as t
 from headwater.algebra.compose import (
     anti_join,
     columns_of,
@@ -18,14 +19,17 @@ from headwater.algebra.compose import (
     shared,
 )
 from headwater.algebra.nodes import Filter, Join, Node, Project, Scan
-from headwater.algebra.scalars import TRUE, Column, Scalar, call, conjunction, substitute
+from headwater.algebra.nodes import Outer as OuterJoin
+from headwater.algebra.parts import PART, PART_TIMESTAMP
+from headwater.algebra.scalars import TRUE, Column, Literal, Scalar, call, conjunction, substitute
 from headwater.sql.aliases import Aliases
 from headwater.sql.bind import Binder, column
 from headwater.sql.exploding import Exploding, is_exploding
 from headwater.sql.names import fold
 from headwater.sql.outer import Outer
+from headwater.sql.part_references import Parting, parts_of
 from headwater.sql.place import Place, check_width
-from headwater.sql.scope import Relations, Scope, Visible, find_relation
+from headwater.sql.scope import RelationInfo, Relations, Scope, Visible, find_relation
 from headwater.sql.synchronised import difference, is_function, names_of
 
 #: A query may read so many relations. What WITH defines is lowered at each use, so reads can double with each line.
@@ -77,6 +81,8 @@ class Environment:
     aliases: Aliases = field(default_factory=Aliases)
     ctes: Mapping[str, Cte] = field(default_factory=dict)
     outer: Outer | None = None
+    #: Where a part of a view is evaluated: its subscript has a name then, and outer joins stay what they are.
+    parting: Parting | None = None
 
     def with_ctes(self, clause: exp.With | None) -> Environment:
         """The environment inside a query with a WITH clause; each expression sees those before it."""
@@ -139,8 +145,10 @@ def _join(left: Node, names: Scope, join: exp.Join, env: Environment) -> tuple[N
     if way is None:
         what = " ".join(filter(None, (side, kind, "JOIN")))
         raise place.unsupported("HW202", f"{what} is not supported", join)
-    place.only(join, ("this", "on", "side", "kind", "using", *(("method",) if natural else ())), "HW202")
+    place.only(join, ("this", "on", "side", "kind", "using", "unsaid", *(("method",) if natural else ())), "HW202")
     right, offered = _relation(join.this, env)
+    if env.parting is not None and join.args.get("unsaid"):  # as the paper writes it: M[j] LEFT OUTER JOIN Helper[j-1]
+        natural = True
     if natural or join.args.get("using"):
         return _join_using(left, names, right, offered, join, way, env)
     both = names + offered
@@ -173,6 +181,8 @@ _WAYS = {"left": left_join, "right": right_join, "full": full_join, "semi": semi
 def _combined(way: str, left: Node, right: Node, condition: Scalar, env: Environment) -> Node:
     if way == "inner":
         return Join(left, right, condition)
+    if env.parting is not None and way in ("left", "right", "full"):
+        return OuterJoin(left, right, condition, way != "right", way != "left")
     return _WAYS[way](left, right, condition, env.aliases.internal)
 
 
@@ -230,7 +240,7 @@ def _join_using(
     """A join on equal columns of the same name, each of which is then one column."""
     place = env.place
     wanted: list[exp.Identifier] = join.args.get("using") or []
-    if join.method:
+    if join.method or join.args.get("unsaid"):
         theirs = {fold(shown) for shown, _ in offered.columns}
         wanted = [exp.to_identifier(shown, quoted=True) for shown, _ in names.columns if fold(shown) in theirs]
     conditions: list[Scalar] = []
@@ -287,7 +297,12 @@ def _one_table(node: exp.Table, env: Environment) -> tuple[Node, Scope]:
         raise place.mistake(
             "HW102", f"there is no relation {place.text(node)}", node, "relations have names of one part"
         )
-    place.only(node, ("this", "alias", "joins", "minus"))
+    if node.args.get("pattern") or node.args.get("window"):
+        what = "PATTERN" if node.args.get("pattern") else "[WINDOW ...]"
+        raise place.mistake(
+            "HW190", f"{what} stands in the FROM of a view, alone", node, "CREATE VIEW ... AS SELECT ... FROM it alone"
+        )
+    place.only(node, ("this", "alias", "joins", "minus", "part"))
     cte = env.ctes.get(fold(named.name))
     if cte is not None and policy is None:
         return _named_query(node, cte, env)
@@ -302,8 +317,27 @@ def _one_table(node: exp.Table, env: Environment) -> tuple[Node, Scope]:
             "what WITH defines counts each time it is read: make it a view",
         )
     scan = Scan(info.name, env.aliases.take(shown or named.name), info.fields, since=info.since, grows=info.grows)
+    if info.length is not None or node.args.get("part"):
+        return _parted(scan, node, info, (shown or named.name, columns), env)
     names = _renamed(tuple(f.name for f in info.fields), columns, node, env)
     return scan, Lowered(scan, names).visible(shown or named.name)
+
+
+def _parted(
+    scan: Scan, node: exp.Table, info: RelationInfo, alias: tuple[str, tuple[exp.Identifier, ...]], env: Environment
+) -> tuple[Node, Scope]:
+    """A relation with parts, or some of its parts. PART and PART_TIMESTAMP are there for whoever names them."""
+    rows = parts_of(scan, node, info, env.parting, env.place)
+    shown, columns = alias
+    names = _renamed(tuple(f.name for f in info.fields if f.name != PART), columns, node, env)
+    names += (PART,)
+    unlisted = {Column(f"{scan.alias}.{PART}", t.BIGINT)}
+    if any(one.name.upper() == PART_TIMESTAMP for one in node.root().find_all(exp.Column)):
+        begins = call("part_timestamp", rows.column(f"{scan.alias}.{PART}"), Literal(info.length, t.INT))
+        rows = Project(rows, (*columns_of(rows), (f"{scan.alias}.{PART_TIMESTAMP}", begins)))
+        names += (PART_TIMESTAMP,)
+        unlisted.add(Column(f"{scan.alias}.{PART_TIMESTAMP}", t.TIMESTAMP))
+    return rows, replace(Lowered(rows, names).visible(shown), unlisted=frozenset(unlisted))
 
 
 def _without(node: exp.Table, env: Environment) -> tuple[Node, Scope]:

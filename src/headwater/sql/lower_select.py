@@ -1,6 +1,7 @@
 """SELECT: from a query tree to nodes, clause by clause, in the order in which SQL computes them.
 
     FROM, WHERE          rows
+    windows of time      rows with the window that each is in
     GROUP BY, HAVING     groups, if there are aggregates
     EXPLODE              one row for each element
     window functions     one `Over` for each way to partition
@@ -26,7 +27,7 @@ from headwater.algebra.nodes import Filter, Join, Named, Node, Over, Present, Pr
 from headwater.algebra.scalars import TRUE, Call, Column, Literal, Scalar, call, conjunction, substitute, transform
 from headwater.algebra.simplify.fold_constants import fold as folded
 from headwater.sql.bind import Binder, column
-from headwater.sql.calls import function_name
+from headwater.sql.calls import WINDOW, function_name
 from headwater.sql.exploding import Exploding, is_exploding
 from headwater.sql.function_names import AGGREGATES
 from headwater.sql.grouping import Groupings, grouping_sets
@@ -37,6 +38,8 @@ from headwater.sql.lower_windows import WindowBuilder, over
 from headwater.sql.names import fold
 from headwater.sql.place import check_width
 from headwater.sql.scope import Scope
+from headwater.sql.sessions import with_sessions
+from headwater.sql.time_windows import TimeWindow, bound_window, plain_text, take_calls, window_ends
 
 #: Turns a scalar over rows into one over what the select list is computed from.
 Resolve = Callable[[Scalar], Scalar]
@@ -90,13 +93,16 @@ def lower_select(
         behind those the columns that stand for columns of the query around it.
     """
     env.place.only(select, (*_CLAUSES, *allowed))
-    return _Select(select, env.with_ctes(select.args.get("with_"))).lower(prefix, columns, order)
+    within = env.with_ctes(select.args.get("with_"))
+    return _Select(select, within).lower(prefix, columns, order is not None)
 
 
 class _Select:
     """The lowering of one SELECT."""
 
-    def __init__(self, select: exp.Select, env: Environment) -> None:
+    def __init__(self, origin: exp.Select, env: Environment) -> None:
+        select, calls = take_calls(origin)
+        self.origin = origin
         self.select = select
         self.env = env
         self.place = env.place
@@ -109,10 +115,15 @@ class _Select:
         for view in select.args.get("laterals") or ():
             node, self.scope = lower_lateral_view(node, self.scope, view, env)
         self.without_from = source is None
+        self.window: TimeWindow | None = None
         self.outer: tuple[Column, ...] = env.outer.columns if env.outer is not None else ()
         self.queries = Subqueries(env, self._find)
         self.queries.not_null = frozenset(f.name for f in node.schema if not f.nullable)
         self.node = self._where(node)
+        if calls:
+            binder = Binder(self.place, self._plain, clause="a window")
+            self.window = bound_window(calls, binder, env.aliases.internal())
+            self.node = self.window.rows(self.node)
         self.group: exp.Group | None = select.args.get("group")
         self.aggregated = self.group is not None or select.args.get("having") is not None or self._has_aggregates()
         not_null = frozenset(f.name for f in self.node.schema if not f.nullable)
@@ -133,18 +144,19 @@ class _Select:
         self.groupings: Groupings | None = None
 
     def lower(
-        self, prefix: str, columns: tuple[exp.Identifier, ...], order: exp.Order | None
+        self, prefix: str, columns: tuple[exp.Identifier, ...], ordered: bool
     ) -> tuple[Lowered, tuple[OrderKey, ...]]:
+        order = self.select.args["order"] if ordered else None
         self._select_list()
         keys = self._keys()
         having = self._having(keys)
         qualify = self._qualify()
-        ordered = self._order(order)
+        order_by = self._order(order)
         check_width(len(self.items), columns, self.select, self.place)
         shown = tuple(one.name for one in columns) or tuple(item.name for item in self.items)
         scalars = [item.scalar for item in self.items]
         extra: list[Scalar] = []
-        for scalar, one in ordered:
+        for scalar, one in order_by:
             if scalar not in scalars and scalar not in extra:
                 if self.select.args.get("distinct"):
                     raise self.place.mistake(
@@ -155,7 +167,7 @@ class _Select:
         position = {scalar: name for name, scalar in reversed(list(zip(names, scalars + extra, strict=True)))}
         order_keys = tuple(
             OrderKey(position[scalar], bool(one.args.get("desc")), bool(one.args.get("nulls_first")))
-            for scalar, one in ordered
+            for scalar, one in order_by
         )
         outputs = tuple(zip(names, scalars + extra, strict=True))
         node, empty = self._node(keys, outputs, having, qualify)
@@ -163,18 +175,25 @@ class _Select:
 
     # -- names -------------------------------------------------------------------------------------------------------
 
+    def _names(self, node: exp.Column) -> Scope:
+        """Where to look a reference up: in FROM, and then among the names of the window."""
+        if self.window is not None and self.window.scope.find(node) and not self.scope.find(node):
+            return self.window.scope
+        return self.scope
+
     def _find(self, node: exp.Column) -> Column | None:
         """The column that an inner query means by a reference, of this query or of one around it."""
-        if self.scope.find(node):
-            return column(self.scope, node, self.place)
+        if self._names(node).find(node):
+            return column(self._names(node), node, self.place)
         return self.env.outer.column(node) if self.env.outer is not None else None
 
     def _plain(self, node: exp.Column) -> Scalar:
-        if not self.scope.find(node) and self.env.outer is not None and not isinstance(node.this, exp.Star):
+        names = self._names(node)
+        if not names.find(node) and self.env.outer is not None and not isinstance(node.this, exp.Star):
             found = self.env.outer.column(node)
             if found is not None:
                 return found
-        return column(self.scope, node, self.place)
+        return column(names, node, self.place)
 
     def _alias(self, node: exp.Column) -> Scalar | None:
         """The one select item of this name; aliases are never qualified."""
@@ -187,7 +206,7 @@ class _Select:
 
     def _column_then_alias(self, node: exp.Column) -> Scalar:
         """Spark's rule in a select list and in GROUP BY."""
-        if self.scope.find(node) or node.args.get("db"):
+        if self._names(node).find(node) or node.args.get("db"):
             return self._plain(node)
         alias = self._alias(node)
         if alias is not None:
@@ -305,7 +324,7 @@ class _Select:
                 continue
             if isinstance(node, exp.Alias):
                 self.place.only(node, ("this", "alias"))
-            name = node.alias if isinstance(node, exp.Alias) else output_name(node)
+            name = node.alias if isinstance(node, exp.Alias) else output_name(plain_text(node))
             binder = self._binder(self._column_then_alias, "a select list")
             if self._is_group(inner, name):  # its queries are about rows, not about groups
                 binder = Binder(self.place, self._column_then_alias, queries=self.queries, clause="GROUP BY")
@@ -414,7 +433,7 @@ class _Select:
 
         def lookup(node: exp.Column) -> Scalar:
             # Spark: a grouped column first, then a select alias, then whatever FROM has (which is then not grouped).
-            found = self.scope.find(node)
+            found = self._names(node).find(node)
             if len(found) == 1 and found[0] in keys:
                 return found[0]
             return self._alias_then_column(node)
@@ -444,8 +463,10 @@ class _Select:
                 scalar = self._ordinal(one.this, "ORDER BY").scalar
             else:
                 scalar = self._bind(self._binder(self._alias_then_column, "ORDER BY"), one.this)
-            check_orderable(scalar.type, one, self.env)
-            out.append((scalar, one))
+            whole = scalar.type == WINDOW and not self.select.args.get("distinct")
+            for part in window_ends(scalar) if whole else (scalar,):
+                check_orderable(part.type, one, self.env)
+                out.append((part, one))
         return out
 
     # -- the node ----------------------------------------------------------------------------------------------------
@@ -464,8 +485,10 @@ class _Select:
             having = resolve(having)
             if having != TRUE:
                 node = Filter(node, having)
-        elif self.without_from and not (self.outer or self.queries.added or self.windows.names or self.exploding):
+        elif self.without_from and not self._makes_rows():
             return self._constant(outputs), None
+        elif self.window is not None and self.window.is_session:
+            raise self._no_session()
         if self.exploding is not None:
             made, prefix = self.exploding
             node = made.node(node, resolve(made.source), prefix)
@@ -480,6 +503,10 @@ class _Select:
             self._check_distinct(node)
             node = distinct(node)
         return node, empty
+
+    def _makes_rows(self) -> bool:
+        """Whether there is more than the one row of a SELECT without FROM, or more than values in it."""
+        return bool(self.outer or self.queries.added or self.windows.names or self.exploding or self.window)
 
     def _check_distinct(self, node: Node) -> None:
         clause = self.select.args["distinct"]
@@ -508,14 +535,23 @@ class _Select:
         names = dict(keys)
         for one in self.outer:
             names[one] = one.name
+        window = self.window if self.window is not None and self.window.column in names else None
         named: tuple[Named, ...] = tuple((name, scalar) for scalar, name in names.items())
-        if self.groupings is not None:
+        if self.window is not None and self.window.is_session:
+            node, named = self._in_sessions(node, named)
+        elif self.groupings is not None:
             node, named = self.groupings.expand(node, named, self.env.aliases.internal)
+            window = None
+        elif window is not None:  # its start says all
+            named = tuple((name, scalar) for name, scalar in named if scalar != window.column)
+            named += tuple((one.name, one) for one in window.keys)
         sums = Sum(node, named, self.maps.terms, self.maps.picks)
         # Columns of the payload get other names on the way out: a map stores both.
         prefix = self.env.aliases.internal()
         shown = {f.name: f"{prefix}.{f.name}" for f in sums.payload}
-        outputs = tuple((shown.get(f.name, f.name), Column(f.name, f.type)) for f in sums.schema)
+        outputs: tuple[Named, ...] = tuple((shown.get(f.name, f.name), Column(f.name, f.type)) for f in sums.schema)
+        if window is not None:
+            outputs += ((window.column.name, window.value),)
         present: Node = Present(sums, outputs, TRUE)
         if self.group is None and self.outer and not self._is_looked_up():
             present = self._completed(present, shown)
@@ -528,10 +564,32 @@ class _Select:
 
         return present, resolve
 
+    def _in_sessions(self, node: Node, keys: tuple[Named, ...]) -> tuple[Node, tuple[Named, ...]]:
+        """The rows with their sessions, and what to group them by."""
+        window = self.window
+        assert window is not None
+        terms = (scalar for _, scalar in self.maps.terms)
+        read = [*terms, *(scalar for _, pick in self.maps.picks for scalar in pick.scalars)]
+        others = tuple((name, scalar) for name, scalar in keys if scalar != window.column)
+        wanted = frozenset(name for scalar in read for name in scalar.columns)
+        misread = window.column.name in wanted.union(*(scalar.columns for _, scalar in others))
+        if misread or len(others) == len(keys) or self.groupings is not None:
+            raise self._no_session()
+        node, others = with_sessions(node, window, others, wanted, self.env.aliases.internal)
+        return node, (*others, *((one.name, one) for one in window.keys))
+
+    def _no_session(self) -> Exception:
+        return self.place.unsupported(
+            "HW225",
+            "SESSION_WINDOW is a key of a plain GROUP BY, and only its start and end can be used beside aggregates",
+            self.group or self.select,
+            "group by it in a derived table or a view",
+        )
+
     def _is_looked_up(self) -> bool:
         """Whether the query around can add the row of an aggregate over no rows, because it is just that."""
         outer = self.env.outer
-        if outer is None or outer.direct is not self.select or self.exploding is not None:
+        if outer is None or outer.direct is not self.origin or self.exploding is not None:
             return False
         clauses = ("having", "qualify", "limit", "offset")
         return not (self.above.added or self.windows.names or any(self.select.args.get(one) for one in clauses))

@@ -10,8 +10,9 @@ Each becomes an `Option`; its value has one of these forms:
 | `PARTITION LENGTH n` | int, seconds |
 | `LATENESS d` | int, microseconds |
 | `RETAIN d`, `RETAIN ALL` | int, microseconds, or `"ALL"` |
+| `ROLL UP AFTER d INTO n` | tuple of int, microseconds, and int, seconds |
 | `FROM format ...` | `Feed` |
-| `STREAMED`, `COMPLETE`, `STRICT` | True |
+| `STREAMED`, `COMPLETE`, `STRICT`, `BACKFILL` | True |
 | `REFRESH EVERY EPOCH`, `ON QUERY`, `MANUAL` | `"EVERY EPOCH"`, `"ON QUERY"`, `"MANUAL"` |
 | `REFRESH EVERY d` | int, microseconds |
 | `REFRESH ON p` | `Name` |
@@ -88,6 +89,11 @@ def read_port(parser: Headwater.Parser) -> Feed:
 def read_view_options(parser: Headwater.Parser) -> tuple[Option, ...]:
     """Read the clauses between the name of CREATE VIEW and its AS, in any order."""
     return _read(parser, _VIEW_CLAUSES)
+
+
+def read_part_options(parser: Headwater.Parser) -> tuple[Option, ...]:
+    """Read the clauses at the end of a view of parts, in any order."""
+    return _read(parser, _PART_CLAUSES)
 
 
 def _read(parser: Headwater.Parser, clauses: Clauses) -> tuple[Option, ...]:
@@ -284,6 +290,13 @@ def _read_op_by(parser: Headwater.Parser) -> OpBy:
     return OpBy(column, {name: tuple(values) for name, values in found.items()})
 
 
+def _read_roll_up(parser: Headwater.Parser) -> tuple[int, int]:
+    parser.expect("AFTER")
+    after = read_duration(parser)
+    parser.expect("INTO")
+    return after, _read_seconds(parser)
+
+
 _STREAM_CLAUSES: Clauses = {
     "KEY": _read_key,
     "OP BY": _read_op_by,
@@ -293,6 +306,7 @@ _STREAM_CLAUSES: Clauses = {
     "PARTITION LENGTH": _read_seconds,
     "LATENESS": read_duration,
     "RETAIN": _read_retain,
+    "ROLL UP": _read_roll_up,
     "FROM": _read_feed,
 }
 #: The clauses that a tagged stream may have: its columns and its source are those of the raw stream.
@@ -302,6 +316,15 @@ _VIEW_CLAUSES: Clauses = {
     "REFRESH": _read_refresh,
     "STRICT": lambda parser: True,
     "STRATEGY": read_strategy,
+}
+
+
+#: The clauses at the end of a view of parts.
+_PART_CLAUSES: Clauses = {
+    "PARTITION LENGTH": _read_seconds,
+    "BACKFILL": lambda parser: True,
+    "RETAIN": _read_retain,
+    "ROLL UP": _read_roll_up,
 }
 
 
@@ -326,8 +349,6 @@ def refuse_unsupported_options(statement: Statement) -> None:
 
 def _is_supported(option: Option) -> bool:
     match option.name:
-        case "TIMESTAMP BY" | "PARTITION LENGTH" | "LATENESS":
-            return False
         case "REFRESH":
             return option.value != "ON QUERY"
     return True
@@ -338,8 +359,5 @@ def _shown(option: Option) -> str:
 
 
 _INSTEAD = {
-    "TIMESTAMP BY": "leave it out and keep the time as an ordinary column",
-    "PARTITION LENGTH": "leave it out",
-    "LATENESS": "leave it out: a late row is a row like any other",
     "REFRESH": "leave it out, or choose another policy: EVERY EPOCH, EVERY n SECONDS, ON name, MANUAL",
 }

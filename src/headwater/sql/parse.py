@@ -24,7 +24,9 @@ from headwater.sql.options import EXPLAIN_FORMATS, no_format, read_settings, rea
 from headwater.sql.reading import guard, split_statements
 from headwater.sql.statements import (
     AdvanceClock,
+    AdvanceStream,
     Copy,
+    CreatePartView,
     CreateView,
     Delete,
     Describe,
@@ -41,7 +43,7 @@ from headwater.sql.statements import (
     Update,
 )
 
-_SHOWN = ("TABLES", "STREAMS", "VIEWS", "RELATIONS", "EPOCHS", "MAPS")
+_SHOWN = ("TABLES", "STREAMS", "VIEWS", "RELATIONS", "EPOCHS", "MAPS", "PARTS", "LATE")
 _NOT_SHOWN = (
     "CATALOGS",
     "COLUMNS",
@@ -337,6 +339,9 @@ def _read_show(parser: Headwater.Parser) -> Show:
     parser.take(what)
     _refuse(parser, f"SHOW {what}", {"FROM": "a warehouse has one name space", "IN": "a warehouse has one name space"})
     of = parser.name("a view's name") if what == "MAPS" and parser.take("OF") else None
+    if what in ("PARTS", "LATE"):
+        parser.take("OF")
+        of = parser.name("the name of a stream" if what == "LATE" else "the name of a stream or a view")
     pattern = parser.string("a pattern in quotes") if parser.take("LIKE") else None
     parser.end()
     return Show(parser.source, parser.span, what, pattern, of)
@@ -385,6 +390,9 @@ def _read_explained(parser: Headwater.Parser) -> Explain:
         return Explain(parser.source, parser.span, query, parser.since(start))
     if parser.at("CREATE"):
         view = read_create(parser)
+        if isinstance(view, CreatePartView):
+            span = parser.since(start)
+            return Explain(parser.source, parser.span, view, span, view.options, view.name, view.columns)
         if not isinstance(view, CreateView):
             raise NotSupported("HW261", "EXPLAIN CREATE explains views only", span=parser.since(start))
         return Explain(parser.source, parser.span, view.query, view.query_span, view.options, view.name, view.columns)
@@ -435,23 +443,24 @@ def _read_alter(parser: Headwater.Parser) -> Replan:
     return Replan(parser.source, parser.span, name, strategy)
 
 
-def _read_advance(parser: Headwater.Parser) -> AdvanceClock:
-    """`ADVANCE CLOCK TO '2020-01-01 00:00:00'`, `TIMESTAMP '...'`, seconds since 1970, or NOW."""
+def _read_advance(parser: Headwater.Parser) -> AdvanceClock | AdvanceStream:
+    """`ADVANCE CLOCK` or `ADVANCE STREAM s`, `TO TIMESTAMP '2020-01-01 00:00:00'`, seconds since 1970, or NOW."""
     parser.expect("ADVANCE")
-    if parser.at("STREAM"):
-        hint = "leave it out: streams have no parts yet"
-        raise NotSupported("HW261", "ADVANCE STREAM is not supported yet", span=parser.here, hint=hint)
-    parser.expect("CLOCK")
+    stream = parser.name("the name of a stream") if parser.take("STREAM") else None
+    if stream is None and not parser.take("CLOCK"):
+        raise parser.expected("CLOCK or STREAM")
     parser.expect("TO")
-    if parser.take("NOW"):
+    if stream is None and parser.take("NOW"):
         parser.end()
         return AdvanceClock(parser.source, parser.span, None)
     place = parser.here
     moment = _read_moment(parser)
     parser.end()
     if moment is None:
-        hint = "write TIMESTAMP '2020-01-01 00:00:00', a number of seconds since 1970, or NOW"
+        hint = "write TIMESTAMP '2020-01-01 00:00:00' or a number of seconds since 1970" + (", or NOW" * (not stream))
         raise UserError("HW004", "this is not a moment", span=parser.since(place), hint=hint)
+    if stream is not None:
+        return AdvanceStream(parser.source, parser.span, stream, moment)
     return AdvanceClock(parser.source, parser.span, moment)
 
 

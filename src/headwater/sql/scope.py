@@ -25,6 +25,7 @@ class RelationInfo:
         since: the epoch up to which a new view does not see its rows (`Scan.since`).
         grows: its rows never go (`Scan.grows`).
         stamp: a column that holds the time at which a row came.
+        length: how many seconds a part of it spans, if it has parts; its last column is then PART.
     """
 
     name: str
@@ -32,6 +33,7 @@ class RelationInfo:
     since: int = 0
     grows: bool = False
     stamp: str | None = None
+    length: int | None = None
 
 
 class Relations(Protocol):
@@ -64,20 +66,27 @@ class Scope:
     """The relations of a FROM clause, in order.
 
     `hidden` are columns that JOIN ... USING merged into others: only their relation's alias still reaches them.
-    `first` are the columns they were merged into, which `*` gives first.
+    `first` are the columns they were merged into, which `*` gives first. `unlisted` are columns that are there for
+    whoever names them, and are not among those of `*`: PART and PART_TIMESTAMP.
     """
 
     relations: tuple[Visible, ...] = ()
     hidden: frozenset[Column] = frozenset()
     first: tuple[tuple[str, Column], ...] = ()
+    unlisted: frozenset[Column] = frozenset()
 
     def __add__(self, other: Scope) -> Scope:
-        return Scope(self.relations + other.relations, self.hidden | other.hidden, self.first + other.first)
+        return Scope(
+            self.relations + other.relations,
+            self.hidden | other.hidden,
+            self.first + other.first,
+            self.unlisted | other.unlisted,
+        )
 
     def merged(self, left: tuple[tuple[str, Column], ...], right: Iterable[Column]) -> Scope:
         """The scope after USING: columns of the left side stand for columns of the right side too."""
         others = tuple(column for column in self.first if column not in left)
-        return Scope(self.relations, self.hidden | frozenset(right), left + others)
+        return Scope(self.relations, self.hidden | frozenset(right), left + others, self.unlisted)
 
     def find(self, node: exp.Column) -> list[Column]:
         """All columns a reference may mean."""
@@ -93,7 +102,7 @@ class Scope:
     @property
     def columns(self) -> list[tuple[str, Column]]:
         """What `*` stands for."""
-        every = [column for relation in self.relations for column in relation.columns]
+        every = [column for relation in self.relations for column in relation.columns if column[1] not in self.unlisted]
         return [*self.first, *(c for c in every if c not in self.first and c[1] not in self.hidden)]
 
     def column(self, node: exp.Column, place: Place) -> Column:
@@ -126,7 +135,7 @@ class Scope:
         chosen = [r for r in self.relations if r.alias is not None and fold(r.alias) == fold(qualifier.name)]
         if not chosen:
             raise self._no_relation(qualifier.name, qualifier, place)
-        return [column for relation in chosen for column in relation.columns]
+        return [column for relation in chosen for column in relation.columns if column[1] not in self.unlisted]
 
     def unknown(self, node: exp.Column, place: Place, more: Iterable[str] = ()) -> HeadwaterError:
         """The error for a reference that means nothing; `more` are further names it could have meant."""

@@ -55,9 +55,8 @@ class CreateTable(Statement):
 class Option:
     """A clause of CREATE STREAM or CREATE VIEW, by its keyword, with its value and place.
 
-    `name` is the keyword in capitals ("KEY", "OP BY", "SEQUENCE BY", "TIMESTAMP BY", "PARTITION LENGTH", "LATENESS",
-    "RETAIN", "FROM", "REFRESH", "RETAIN CHANGES", "STRICT", "STRATEGY", "STREAMED", "COMPLETE"). `value` is the parsed
-    value; `headwater.sql.options` lists the form it has for each clause.
+    `name` is the keyword in capitals ("KEY", "OP BY", "PARTITION LENGTH", ...). `value` is the parsed value;
+    `headwater.sql.options` lists the form it has for each clause.
     """
 
     name: str
@@ -118,6 +117,36 @@ class CreateView(Statement):
 
 
 @dataclass(frozen=True)
+class PartQuery:
+    """`name[variable] AS query`: what a part of a view holds, in terms of its subscript.
+
+    Attributes:
+        variable: the name of the subscript.
+        query: as parsed; part references are in it as `headwater.sql.parts_parser` says.
+        span: where it stands.
+    """
+
+    variable: str
+    query: exp.Expression
+    span: Span
+
+
+@dataclass(frozen=True)
+class CreatePartView(Statement):
+    """CREATE VIEW name [(columns)] [options] AS INITIALIZE name[i] AS query UPDATE name[j] AS query PARTITION LENGTH n.
+
+    `options` are those before AS and, from PARTITION LENGTH on, those at the end: see `headwater.sql.options`.
+    """
+
+    name: Name
+    columns: tuple[Name, ...]
+    initialize: PartQuery
+    update: PartQuery
+    options: tuple[Option, ...] = ()
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
 class Insert(Statement):
     """INSERT INTO target [(columns)] VALUES ... | SELECT ...; `query` is either."""
 
@@ -172,7 +201,7 @@ class Drop(Statement):
 
 @dataclass(frozen=True)
 class Show(Statement):
-    """SHOW TABLES | STREAMS | VIEWS | RELATIONS | EPOCHS | MAPS [OF view] [LIKE pattern]."""
+    """SHOW TABLES | STREAMS | VIEWS | RELATIONS | EPOCHS | MAPS [OF view] | PARTS name | LATE name [LIKE pattern]."""
 
     what: str
     pattern: str | None = None
@@ -191,11 +220,11 @@ class Describe(Statement):
 class Explain(Statement):
     """EXPLAIN view, or EXPLAIN [CREATE VIEW v AS] query: the program a query would get.
 
-    `target` is a relation's name or a query tree; `options`, `name` and `columns` as for CREATE VIEW. At the end there
-    may be ALL STRATEGIES and FORMAT f.
+    `target` is a relation's name, a query tree, or the statement that makes a view of parts; `options`, `name` and
+    `columns` as for CREATE VIEW. At the end there may be ALL STRATEGIES and FORMAT f.
     """
 
-    target: Name | exp.Expression
+    target: Name | exp.Expression | CreatePartView
     query_span: Span
     options: tuple[Option, ...] = ()
     name: Name | None = None
@@ -216,6 +245,14 @@ class AdvanceClock(Statement):
     """ADVANCE CLOCK TO moment: the clock stands there from now on; without a moment (TO NOW) it goes again."""
 
     moment: dt.datetime | None
+
+
+@dataclass(frozen=True)
+class AdvanceStream(Statement):
+    """ADVANCE STREAM name TO moment: whatever happened before that moment has come."""
+
+    name: Name
+    moment: dt.datetime
 
 
 @dataclass(frozen=True)

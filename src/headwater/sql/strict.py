@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from headwater.errors import NotSupported, Span
 from headwater.sql.functions_parser import SparkExpressions
+from headwater.sql.parts_parser import begins_here, read_table
 
 T = TypeVar("T")
 
@@ -67,6 +68,11 @@ class StrictParser(SparkExpressions):
     def next_is_query(self) -> bool:
         """Whether a query can start here."""
         return self._curr.token_type in _QUERY_STARTS
+
+    def next_is_name(self, ahead: int = 0) -> bool:
+        """Whether the next token, or the one after it, can be a name."""
+        token = self._next if ahead else self._curr
+        return token.token_type == TokenType.IDENTIFIER or token.token_type in self.ID_VAR_TOKENS
 
     def next_is_string(self) -> bool:
         """Whether a string literal comes next."""
@@ -131,6 +137,8 @@ class StrictParser(SparkExpressions):
         join = super()._parse_join(skip_join_token, parse_bracket, alias_tokens)
         if self._index > start and self._prev.token_type in (TokenType.ON, TokenType.COMMA):
             raise self.expected("a condition" if self._prev.token_type == TokenType.ON else "a relation")
+        if join and isinstance(join.args.get("on"), exp.Boolean) and self._prev.token_type != TokenType.TRUE:
+            join.set("unsaid", True)  # sqlglot has put ON TRUE where nothing was written
         return join
 
     def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
@@ -178,12 +186,23 @@ class StrictParser(SparkExpressions):
 
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         # SyncSQL writes the difference of two relations as R(a) x - R(b) y. Elsewhere no minus can follow a table.
-        table = super()._parse_table(*args, **kwargs)
+        table = self._parse_parts(*args, **kwargs) if begins_here(self) else super()._parse_table(*args, **kwargs)
         if isinstance(table, exp.Table) and self._match(TokenType.DASH):
             other = super()._parse_table(*args, **kwargs)
             if not isinstance(other, exp.Table):
                 raise self.expected("a relation")
             table.set("minus", other)
+        return table
+
+    def _parse_parts(
+        self, joins: bool = False, alias_tokens: Collection[TokenType] | None = None, **_: Any
+    ) -> exp.Table:
+        """A relation with a part, a window or a pattern."""
+        table = read_table(self)
+        if alias := self._parse_table_alias(alias_tokens or self.TABLE_ALIAS_TOKENS):
+            table.set("alias", alias)
+        for join in self._parse_joins(alias_tokens=alias_tokens) if joins else ():
+            table.append("joins", join)
         return table
 
     def _parse_table_part(self, schema: bool = False) -> exp.Expr | None:

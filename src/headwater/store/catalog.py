@@ -12,11 +12,13 @@ from functools import cached_property
 import duckdb
 
 from headwater import types as t
+from headwater.algebra.parts import PART
 from headwater.algebra.read import read_type
 from headwater.algebra.scalars import FALSE, TRUE, Scalar
 from headwater.emit.layout import Grouped
 from headwater.emit.maintain import grouped_maps
 from headwater.errors import UserError
+from headwater.plan.parts import PartProgram, part_program_from_dict
 from headwater.plan.program import Program, program_from_dict
 from headwater.plan.wanted import Reading, Wanted, everything, wanted_by
 from headwater.sql.names import fold
@@ -88,6 +90,15 @@ class Relation:
         appends: of a synchronised relation: whether the relation that it stands for is a stream that only grows.
         refresh: what a view's REFRESH says; None for one that is fresh after every epoch.
         changes: for how many microseconds a view's changes are kept for subscribers, `ALL`, or None.
+        time: TIMESTAMP BY of a stream: the column that says when something happened.
+        lateness: how many microseconds after the newest row a row may come and still be taken; None for any time.
+        length: how many seconds a part spans, of a stream or a view that has parts.
+        whole: of a stream with parts: the epoch after which its rows are stored whole. Before it, only what ordinary
+            views could use was.
+        roll_up: after how many microseconds parts are rolled up, and into parts of how many seconds.
+        parts: how a view of parts is maintained.
+        helper: of a view of parts that was made for another one: that view.
+        written: of a view that was translated into a view of parts: the statement that it stands for.
         static: a table that does not change once a view uses it.
         retain: for how many microseconds a stream's rows stay for new views to start from, `ALL`, or None.
         source: where the rows of a stream come from; None if only statements and the API put rows in.
@@ -117,6 +128,14 @@ class Relation:
     appends: bool = False
     refresh: Policy | None = None
     changes: int | str | None = None
+    time: str | None = None
+    lateness: int | None = None
+    length: int | None = None
+    whole: int = 0
+    roll_up: tuple[int, int] | None = None
+    parts: PartProgram | None = None
+    helper: str | None = None
+    written: str | None = None
     static: bool = False
     retain: int | str | None = None
     source: Source | None = None
@@ -147,6 +166,8 @@ class Relation:
         """The relations that it follows from, and those that tell it when to follow."""
         if self.policy is not None and self.of is not None:
             return (self.of, self.policy.name) if self.policy.when is When.ON else (self.of,)
+        if self.parts is not None:
+            return self.parts.inputs
         return (self.over,) if self.over is not None else self.program_inputs
 
     @property
@@ -171,7 +192,7 @@ class Relation:
 
         A row that deletes needs only its key, and its place in the sequence.
         """
-        fields = [f for f in self.fields if f.name != self.stamp]
+        fields = [f for f in self.fields if f.name != self.stamp and not (self.length and f.name == PART)]
         if self.codes is None:
             return tuple(fields)
         needed = {*self.key, self.sequence}
@@ -189,6 +210,21 @@ class Relation:
         """The columns of that store: the key and the sequence."""
         by_name = {f.name: f for f in self.fields}
         return tuple(by_name[name] for name in (*self.key, self.sequence) if name is not None)
+
+    @property
+    def keeps_late(self) -> bool:
+        """Whether rows that come too late for it are kept aside."""
+        return self.kind is Kind.STREAM and self.time is not None and not self.key
+
+    @property
+    def late(self) -> str:
+        """The name of the store of rows that came too late for a stream with event time, or were out of all bounds."""
+        return f"{self.name}#late"
+
+    @cached_property
+    def late_fields(self) -> t.Schema:
+        """The columns of that store: those that rows arrive with, and why they were kept aside."""
+        return (*self.arriving, t.Field("#reason", t.STRING, nullable=False))
 
     def to_json(self) -> str:
         return json.dumps(
@@ -208,6 +244,14 @@ class Relation:
                 "appends": self.appends,
                 "refresh": self.refresh.to_dict() if self.refresh else None,
                 "changes": self.changes,
+                "time": self.time,
+                "lateness": self.lateness,
+                "length": self.length,
+                "whole": self.whole,
+                "roll_up": list(self.roll_up) if self.roll_up else None,
+                "parts": self.parts.to_dict() if self.parts else None,
+                "helper": self.helper,
+                "written": self.written,
                 "static": self.static,
                 "retain": self.retain,
                 "source": asdict(self.source) if self.source else None,
@@ -226,6 +270,8 @@ def _from_json(text: str, schemas: Mapping[str, t.Schema]) -> Relation:
     data = json.loads(text)
     fields = tuple(t.Field(name, read_type(of), nullable) for name, of, nullable in data["fields"])
     program = program_from_dict(data["program"], schemas) if data["program"] else None
+    own = {**schemas, data["name"]: fields}
+    parts = part_program_from_dict(data["parts"], own) if data["parts"] else None
     source = Source(**data["source"]) if data["source"] else None
     codes = data["codes"]
     lists = {name: tuple(one) for name, one in codes.items() if isinstance(one, list)} if codes else {}
@@ -237,6 +283,8 @@ def _from_json(text: str, schemas: Mapping[str, t.Schema]) -> Relation:
         identity=None if data["identity"] is None else tuple(data["identity"]),
         source=source,
         program=program,
+        parts=parts,
+        roll_up=tuple(data["roll_up"]) if data["roll_up"] else None,
         codes=Codes(**{**codes, **lists}) if codes else None,
         policy=policy_from_dict(data["policy"]) if data["policy"] else None,
         refresh=policy_from_dict(data["refresh"]) if data["refresh"] else None,
@@ -246,7 +294,7 @@ def _from_json(text: str, schemas: Mapping[str, t.Schema]) -> Relation:
 
 _PLAIN = (
     *("name", "sequence", "stamp", "over", "partial", "of", "appends", "changes", "static", "retain", "begins"),
-    *("sql", "created", "strict"),
+    *("sql", "created", "strict", "time", "lateness", "length", "whole", "helper", "written"),
     *("suspended", "stopped"),
 )
 
@@ -300,6 +348,9 @@ SCHEMA = (
     " ticked VARCHAR)",
     "CREATE TABLE IF NOT EXISTS hw.progress (pipeline VARCHAR, batch BIGINT)",
     "CREATE TABLE IF NOT EXISTS hw.rejects (stream VARCHAR, epoch BIGINT, records BIGINT, reason VARCHAR)",
+    "CREATE TABLE IF NOT EXISTS hw.parts (relation VARCHAR, part BIGINT, rows BIGINT, epoch BIGINT, single BOOLEAN)",
+    "CREATE TABLE IF NOT EXISTS hw.frontiers (relation VARCHAR, first BIGINT, next BIGINT, watermark BIGINT,"
+    " kept BIGINT, rolled BIGINT)",
 )
 
 
@@ -360,7 +411,20 @@ class Catalog:
         """
         if not relation.flows or relation.retain is not None:
             return True
-        return any(one.program and relation.name in one.program.stored_reads for one in self.relations)
+        return any(
+            (one.program and relation.name in one.program.stored_reads)
+            or (one.parts and relation.name in one.parts.stored_reads)
+            for one in self.relations
+        )
+
+    def feeds_parts(self, relation: Relation) -> bool:
+        """Whether a view of parts reads a relation."""
+        return any(one.parts and relation.name in one.parts.inputs for one in self.relations)
+
+    def stored_whole_since(self, stream: Relation, epoch: int) -> int:
+        """The epoch after which all rows of a stream, and all of their columns, are stored; `epoch` is the last one."""
+        partly = self.keeps(stream) and stream.retain is None and not self.feeds_parts(stream)
+        return epoch if partly else stream.whole
 
     def readings(self, relation: Relation) -> list[Reading]:
         """The programs that read a relation's rows, each with the name under which it does.
@@ -375,7 +439,7 @@ class Catalog:
 
         A row of a keyed stream is always wanted: it replaces another one, even if it is of no use itself.
         """
-        if stream.retain is not None or stream.key or self.tagged_over(stream):
+        if stream.retain is not None or stream.key or self.feeds_parts(stream) or self.tagged_over(stream):
             return everything(stream.arriving)
         return wanted_by(self.readings(stream))
 

@@ -10,6 +10,7 @@ from headwater.sql import statements as s
 from headwater.sql.create import resolve
 from headwater.sql.names import fold
 from headwater.store.catalog import Catalog, Codes, Kind, Relation, Source
+from headwater.store.event_time import with_time
 
 #: The column of a tagged stream that says when a row came.
 STAMP = "TS"
@@ -27,7 +28,7 @@ def stream_of(statement: s.CreateStream, epoch: int) -> Relation:
         statement.name.text, Kind.STREAM, statement.columns, begins=epoch, sql=statement.text, created=epoch
     )
     options = {option.name: option for option in statement.options}
-    relation = _with_clauses(plain, options)
+    relation = with_time(_with_clauses(plain, options), options)
     feed = options.get("FROM")
     if feed is not None:
         assert isinstance(feed.value, s.Feed)

@@ -25,7 +25,7 @@ from headwater.errors import UserError
 from headwater.store.catalog import SCHEMA
 
 #: Raised whenever an older Headwater could not read what this one writes.
-FORMAT = 4
+FORMAT = 5
 DATABASE = "warehouse.duckdb"
 LOCK = "lock"
 MEMORY = ":memory:"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.functions.cases import casts, codes, dates, logic, mathematics, nested, numbers, patterns, strings
+from tests.functions.cases import casts, codes, dates, lambdas, logic, mathematics, nested, numbers, patterns, strings
 from tests.functions.harness import Case
 
-FAMILIES = (logic, numbers, mathematics, strings, codes, patterns, dates, casts, nested)
+FAMILIES = (logic, numbers, mathematics, strings, codes, patterns, dates, casts, nested, lambdas)
 CASES: tuple[Case, ...] = tuple(case for family in FAMILIES for case in family.CASES)

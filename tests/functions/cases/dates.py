@@ -312,3 +312,18 @@ CASES += [
         spark="datediff(MONTH, {1}, {2})",
     ),
 ]
+
+# Windows of time: tests/spark/test_time_windows.py asks Spark, which has them only for whole queries.
+_MINUTE = 60_000_000
+_AROUND = [None, *(one for one in TIMES if one.year > 1)]
+_AROUND += [moment(m) for m in ("1969-12-31 23:57:00", "2024-01-01 10:00:00", "2024-01-01 09:59:59.999999")]
+CASES += [
+    case("window_start", t.TIMESTAMP, lit(slide * _MINUTE), lit(start), rows=_AROUND)
+    for slide, start in ((5, 0), (5, _MINUTE), (7 * 1440, 0), (7, 17))
+]
+CASES += [
+    case("window_starts", t.TIMESTAMP, lit(length * _MINUTE), lit(slide * _MINUTE), lit(start), rows=_AROUND)
+    for length, slide, start in ((10, 5, 0), (10, 3, 0), (10, 3, _MINUTE), (10, 10, 1), (3 * 1440, 1440, 3_600_000_000))
+]
+
+CASES += [case("part_timestamp", t.BIGINT, lit(60), rows=[0, 1, 23667840, 28401121, None])]

@@ -30,14 +30,17 @@ from headwater.algebra.functions import (  # isort: skip
     conditional as conditional,
     dates as dates,
     formats as formats,
+    lambdas as lambdas,
     logic as logic,
     maps as maps,
     mathematics as mathematics,
     moments as moments,
     readings as readings,
     rounding as rounding,
+    parts as parts,
     patterns as patterns,
     strings as strings,
+    time_windows as time_windows,
 )
 
 __all__ = ["REGISTRY", "Function", "Signature", "evaluate", "may_raise", "register", "resolve"]

@@ -68,6 +68,12 @@ def _ordered(kind: t.Type) -> t.Type:
     return kind
 
 
+def _sortable(kind: t.Type) -> t.Type:
+    if not t.is_sortable(kind):
+        raise ValueError(f"values of type {kind} have no order")
+    return kind
+
+
 def same(a: object, b: object) -> bool:
     """Whether two elements are equal, NULL being equal to NULL."""
     return a is b if a is None or b is None else bool(sort_key(a) == sort_key(b))
@@ -246,7 +252,7 @@ def ascending(args: tuple[Scalar, ...]) -> bool:
 
 def _sort_signature(args: tuple[Scalar, ...]) -> Signature:
     count_args(args, 1, 2)
-    _ordered(element_of(args[0]))
+    _sortable(element_of(args[0]))
     ascending(args)
     return Signature((args[0].type, t.BOOLEAN)[: len(args)], args[0].type)
 
@@ -264,7 +270,7 @@ def sort_array(call: Call, items: Items, _ascending: bool = True) -> object:
     return tuple(nulls + found if up else found + nulls)
 
 
-@define("array_sort", _one(t.Array, _ordered))
+@define("array_sort", _one(t.Array, _sortable))
 def array_sort(call: Call, items: Items) -> object:
     """The elements in order, NULLs last."""
     found = _sorted(items)

@@ -6,11 +6,17 @@ from collections.abc import Callable, Mapping
 
 from headwater.algebra.functions.casts import cast_value
 from headwater.algebra.functions.registry import REGISTRY
-from headwater.algebra.scalars import Call, Cast, Column, Literal, Scalar
+from headwater.algebra.scalars import Call, Cast, Column, Lambda, Literal, Parameter, Scalar
+
+#: Values of parameters, by number.
+Given = Mapping[int, object]
+_NONE: Given = {}
 
 
-def evaluate_scalar(scalar: Scalar, row: Mapping[str, object]) -> object:
+def evaluate_scalar(scalar: Scalar, row: Mapping[str, object], given: Given = _NONE) -> object:
     """The value of an expression for one row, a Python value of its type (see `headwater.types`).
+
+    A lambda's value is a Python function. `given` are the parameters of the lambdas that are being called.
 
     Raises:
         EvaluationError: the expression has no value for this row.
@@ -21,21 +27,30 @@ def evaluate_scalar(scalar: Scalar, row: Mapping[str, object]) -> object:
         case Literal(value=value):
             return value
         case Cast(arg=arg, type=target, safe=safe):
-            return cast_value(evaluate_scalar(arg, row), arg.type, target, safe)
+            return cast_value(evaluate_scalar(arg, row, given), arg.type, target, safe)
         case Call():
-            return _call(scalar, row)
+            return _call(scalar, row, given)
+        case Parameter(number=number):
+            return given[number]
+        case Lambda():
+            return _function(scalar, row, given)
     raise AssertionError(f"{type(scalar).__name__} is not a scalar")
 
 
-def _call(call: Call, row: Mapping[str, object]) -> object:
+def _call(call: Call, row: Mapping[str, object], given: Given) -> object:
     function = REGISTRY[call.function]
     if function.lazy:
-        return function.evaluate(call, *(_thunk(arg, row) for arg in call.args))
-    values = [evaluate_scalar(arg, row) for arg in call.args]
+        return function.evaluate(call, *(_thunk(arg, row, given) for arg in call.args))
+    values = [evaluate_scalar(arg, row, given) for arg in call.args]
     if function.strict and any(value is None for value in values):
         return None
     return function.evaluate(call, *values)
 
 
-def _thunk(scalar: Scalar, row: Mapping[str, object]) -> Callable[[], object]:
-    return lambda: evaluate_scalar(scalar, row)
+def _thunk(scalar: Scalar, row: Mapping[str, object], given: Given) -> Callable[[], object]:
+    return lambda: evaluate_scalar(scalar, row, given)
+
+
+def _function(scalar: Lambda, row: Mapping[str, object], given: Given) -> Callable[..., object]:
+    numbers = [one.number for one in scalar.parameters]
+    return lambda *values: evaluate_scalar(scalar.body, row, {**given, **dict(zip(numbers, values, strict=True))})

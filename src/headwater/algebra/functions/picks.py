@@ -76,6 +76,13 @@ def _array(pick: Pick) -> t.Type:
     return t.Array(_ordered(pick))
 
 
+def _sorted_array(pick: Pick) -> t.Type:
+    kind = _one(pick).type
+    if not t.is_sortable(kind):
+        raise ValueError(f"{kind} has no order")
+    return t.Array(kind)
+
+
 def _groupable(pick: Pick) -> None:
     for arg in pick.args:
         if not t.is_groupable(arg.type):
@@ -216,7 +223,7 @@ PICKS |= {
     "count_distinct": PickFunction(_count_type, _count_distinct, empty=0),
     "sum_distinct": PickFunction(_total_type, _sum_distinct, empty=Decimal(0)),
     "sum_distinct_double": PickFunction(_double_type, _sum_distinct_double, empty=0.0),
-    "collect_list": PickFunction(_array, _collect_list, empty=(), weighed=True),
+    "collect_list": PickFunction(_sorted_array, _collect_list, empty=(), weighed=True),
     "collect_set": PickFunction(_array, _collect_set, empty=()),
     "percentile": PickFunction(_percentile_type, _percentile, weighed=True),
     "var_pop": PickFunction(_double_type, _moment(sample=False, root=False), weighed=True),

@@ -10,14 +10,18 @@ from headwater.algebra.nodes import IllFormed, Node
 from headwater.algebra.simplify.drop_arms import drop_arms
 from headwater.algebra.simplify.drop_empty import drop_empty
 from headwater.algebra.simplify.drop_keeps import drop_keeps
+from headwater.algebra.simplify.drop_sorts import drop_sorts
 from headwater.algebra.simplify.evaluate_values import evaluate_values
 from headwater.algebra.simplify.fold_constants import fold_constants
 from headwater.algebra.simplify.groups_have_rows import groups_have_rows
 from headwater.algebra.simplify.merge_filters import merge_filters
 from headwater.algebra.simplify.merge_projects import merge_projects
+from headwater.algebra.simplify.narrow_explodes import narrow_explodes
 from headwater.algebra.simplify.own_domain import own_domain
 from headwater.algebra.simplify.own_groups import own_groups
+from headwater.algebra.simplify.part_times import part_times
 from headwater.algebra.simplify.pushdown_predicates import pushdown_predicates
+from headwater.algebra.simplify.read_fields import read_fields
 from headwater.algebra.simplify.running_sums import running_sums
 from headwater.algebra.simplify.unique_groups import unique_groups
 
@@ -25,7 +29,9 @@ REWRITES = (
     fold_constants,  # first: what is constant cannot fail, so more predicates can move
     merge_filters,
     merge_projects,  # before predicates move: they are then rewritten through one projection instead of many
+    read_fields,  # after what makes a struct has met what reads it
     pushdown_predicates,
+    part_times,  # once conditions have come to where a part's beginning is computed
     groups_have_rows,  # after the conditions have come to the groups
     fold_constants,  # a predicate that moved below a projection may have become constant there
     merge_filters,
@@ -45,7 +51,9 @@ REWRITES = (
     pushdown_predicates,
     merge_filters,
     merge_projects,
+    narrow_explodes,  # after projections have come to the sums that read them
     running_sums,  # after the conditions have come to the joins they belong to
+    drop_sorts,  # after what reads the groups has come to them
     evaluate_values,
 )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headwater.algebra.functions import REGISTRY, may_raise
 from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.functions.evaluate import evaluate_scalar
 from headwater.algebra.nodes import Node, transform
-from headwater.algebra.scalars import Call, Cast, Literal, Scalar
+from headwater.algebra.scalars import Call, Cast, Lambda, Literal, Scalar
 from headwater.algebra.simplify.scalars_of import map_scalars
 
 
@@ -23,6 +25,9 @@ def fold(scalar: Scalar) -> Scalar:
             after: Scalar = scalar if inner is arg else Cast(inner, to, safe)
         case Call(function=function, args=args):
             after = _rebuilt(scalar, function, tuple(fold(arg) for arg in args))
+        case Lambda(body=body):
+            inner = fold(body)
+            return scalar if inner is body else replace(scalar, body=inner)
         case _:
             return scalar
     if isinstance(after, Call) and after.function == "if" and isinstance(after.args[0], Literal):
@@ -30,6 +35,8 @@ def fold(scalar: Scalar) -> Scalar:
         return chosen if chosen.type == after.type else after
     if _is_null(after):
         return Literal(None, after.type)
+    if isinstance(after, Call) and after.function == "bound":  # it differs from part to part
+        return after
     if not after.children or not all(isinstance(child, Literal) for child in after.children):
         return after
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from headwater.algebra.nodes import During, Explode, Filter, Join, Named, Node, Over, Present, Project, Sum
+from headwater.algebra.nodes import During, Explode, Filter, Join, Named, Node, Outer, Over, Present, Project, Sum
 from headwater.algebra.scalars import Scalar
 
 
@@ -22,7 +22,7 @@ def map_scalars(node: Node, rewrite: Callable[[Scalar], Scalar]) -> Node:
             after = replace(node, predicate=rewrite(node.predicate))
         case Project():
             after = replace(node, columns=named(node.columns))
-        case Join():
+        case Join() | Outer():
             after = replace(node, condition=rewrite(node.condition))
         case During():
             after = replace(node, starts=rewrite(node.starts), ends=rewrite(node.ends))

@@ -13,12 +13,15 @@ from headwater.emit.functions import (  # isort: skip
     clock as clock,
     codes as codes,
     dates as dates,
+    lambdas as lambdas,
     logic as logic,
     maps as maps,
     mathematics as mathematics,
     moments as moments,
+    parts as parts,
     patterns as patterns,
     strings as strings,
+    time_windows as time_windows,
 )
 
 __all__ = ["EMITTERS"]

@@ -16,6 +16,7 @@ from headwater.emit.functions.build import (
     case,
     cast,
     duckdb_type,
+    each,
     either,
     emits,
     failure,
@@ -31,12 +32,7 @@ from headwater.emit.functions.build import (
     wrap,
 )
 from headwater.emit.functions.literals import duckdb_literal
-
-
-def each(items: exp.Expr, body: Callable[[exp.Expr], exp.Expr], name: str = "_item") -> exp.Expr:
-    """Every element of a list turned into another."""
-    item = exp.to_identifier(name)
-    return fn("list_transform", items, exp.Lambda(this=body(item), expressions=[item.copy()]))
+from headwater.emit.functions.orders import sorted_list
 
 
 def kept(items: exp.Expr, test: Callable[[exp.Expr], exp.Expr], name: str = "_item") -> exp.Expr:
@@ -178,12 +174,18 @@ def _extreme(call: Call, items: exp.Expr) -> exp.Expr:
 @emits("sort_array")
 def _sort(call: Call, items: exp.Expr, _order: exp.Expr | None = None) -> exp.Expr:
     up = ascending(call.args)
-    return fn("list_sort", items, text("ASC" if up else "DESC"), text("NULLS FIRST" if up else "NULLS LAST"))
+    return sorted_list(items, _element_type(call), descending=not up, nulls_first=up)
 
 
 @emits("array_sort")
 def _array_sort(call: Call, items: exp.Expr) -> exp.Expr:
-    return fn("list_sort", items, text("ASC"), text("NULLS LAST"))
+    return sorted_list(items, _element_type(call), descending=False, nulls_first=False)
+
+
+def _element_type(call: Call) -> t.Type:
+    kind = call.args[0].type
+    assert isinstance(kind, t.Array)
+    return kind.element
 
 
 def _distinct(items: exp.Expr) -> exp.Expr:

@@ -168,6 +168,12 @@ def failure(code: str, message: str) -> exp.Expr:
     return fn("error", text(f"{code}: {message}"))
 
 
+def each(items: exp.Expr, body: Callable[[exp.Expr], exp.Expr], name: str = "_item") -> exp.Expr:
+    """Every element of a list turned into another."""
+    item = exp.to_identifier(name)
+    return fn("list_transform", items, exp.Lambda(this=body(item), expressions=[item.copy()]))
+
+
 def let(bindings: dict[str, exp.Expr], body: Callable[..., exp.Expr]) -> exp.Expr:
     """`body` over values computed once each: LIST_TRANSFORM([{...}], LAMBDA v : body)[1].
 

@@ -15,12 +15,12 @@ from headwater.algebra.functions.codes import (
 )
 from headwater.algebra.functions.errors import INVALID_VALUE
 from headwater.algebra.scalars import Call
-from headwater.emit.functions.arrays import each
 from headwater.emit.functions.build import (
     add,
     both,
     case,
     cast,
+    each,
     either,
     emits,
     failure,

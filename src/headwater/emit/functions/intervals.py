@@ -64,8 +64,11 @@ def _months(amount: Scalar, emitted: exp.Expr) -> exp.Expr:
 
 def _microseconds(amount: Scalar, emitted: exp.Expr) -> exp.Expr:
     micros = known(amount)
-    if not isinstance(micros, int):
-        return fn("to_microseconds", emitted)
+    return span(micros) if isinstance(micros, int) else fn("to_microseconds", emitted)
+
+
+def span(micros: int) -> exp.Expr:
+    """An interval of so many microseconds, in the largest unit that has no fraction."""
     unit, size = next((unit, size) for unit, size in _UNITS if micros % size == 0)
     return _interval(micros // size, unit)
 

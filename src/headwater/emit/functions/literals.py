@@ -9,10 +9,10 @@ from decimal import Decimal
 from sqlglot import exp
 
 from headwater import types as t
-from headwater.algebra.clock import reads_clock
+from headwater.algebra.clock import is_settled
 from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.functions.evaluate import evaluate_scalar
-from headwater.algebra.scalars import Literal, Scalar
+from headwater.algebra.scalars import Lambda, Literal, Scalar
 from headwater.emit.functions.build import cast, duckdb_type, fn, null, number, text
 
 
@@ -24,7 +24,7 @@ def constant(scalar: Scalar) -> Literal | None:
     """
     if isinstance(scalar, Literal):
         return scalar
-    if scalar.columns or reads_clock(scalar):
+    if isinstance(scalar, Lambda) or not is_settled(scalar):
         return None
     return Literal(evaluate_scalar(scalar, {}), scalar.type)
 

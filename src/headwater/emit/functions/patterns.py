@@ -14,8 +14,7 @@ from headwater.algebra.functions.patterns import (
     shared_pattern,
 )
 from headwater.algebra.scalars import Call
-from headwater.emit.functions.arrays import each
-from headwater.emit.functions.build import add, case, cast, emits, fn, is_null, let, null, number, text, wrap
+from headwater.emit.functions.build import add, case, cast, each, emits, fn, is_null, let, null, number, text, wrap
 from headwater.emit.functions.strings import lowered
 
 

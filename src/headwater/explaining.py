@@ -1,0 +1,64 @@
+"""EXPLAIN: of a view that is there, of one that would be made, and of a query as a view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headwater import reports
+from headwater.creating import find, kept_changes, new_name, refresh_policy, view_options
+from headwater.creating_parts import explain_made
+from headwater.part_reports import explain_parts
+from headwater.plan.compile import compile_view, weigh
+from headwater.plan.explain import Explanation
+from headwater.plan.explain_parts import PartExplanation
+from headwater.planning import surroundings
+from headwater.sql import statements as s
+from headwater.sql.lower import lower_view
+from headwater.sql.options import refuse_unsupported_options
+from headwater.sql.translate import translates
+from headwater.store.catalog import Relation
+
+if TYPE_CHECKING:
+    from headwater.database import Database
+
+Explained = Explanation | PartExplanation
+
+
+def explain_relation(db: Database, relation: Relation) -> Explained:
+    """EXPLAIN a view that is there."""
+    return explain_parts(db, relation) if relation.parts is not None else reports.explain_relation(db, relation)
+
+
+def explain_statement(db: Database, statement: s.Explain) -> Explained:
+    """EXPLAIN as a statement, in the format that it names."""
+    if isinstance(statement.target, s.Name):
+        relation = find(db, statement.target)
+        if relation.parts is not None:
+            return replace(explain_parts(db, relation), format=statement.format)
+    elif isinstance(statement.target, s.CreatePartView) or translates(statement.target):
+        return replace(explain_made(db, statement), format=statement.format)
+    explained = replace(_explained(db, statement), format=statement.format)
+    if not statement.all_strategies:
+        return explained
+    program = explained.program
+    weighed = weigh(program.view, program.query, surroundings(db))
+    return replace(explained, rivals=tuple(rival for _, rival in weighed))
+
+
+def _explained(db: Database, statement: s.Explain) -> Explanation:
+    if isinstance(statement.target, s.Name):
+        return reports.explain_relation(db, find(db, statement.target))
+    assert not isinstance(statement.target, s.CreatePartView)
+    refuse_unsupported_options(statement)
+    strategy, strict = view_options(statement.options)
+    kept_changes(statement.options)
+    if statement.name:
+        new_name(db, statement.name, if_not_exists=False)
+    relations = db.relations_for_views(refresh_policy(db, statement.name, statement.options))
+    node = lower_view(statement.target, relations, statement.source, columns=statement.columns)
+    name = "#query" if db.engine.catalog.find("query") else "query"
+    name = statement.name.text if statement.name else name
+    made = relations.made.values()
+    program = compile_view(name, node, strategy, surroundings(db, made))
+    return reports.explain_program(db, program, strict=strict, made=made)
