@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,33 +18,13 @@ from headwater.sql import statements as s
 from headwater.sql.names import fold
 from headwater.sql.parse import parse
 from headwater.sql.place import Place
-from headwater.sql.scope import RelationInfo, Relations
+from headwater.sql.scope import RelationInfo, WithMore
 from headwater.sql.translate import Parted, source_of, translate
 from headwater.store.catalog import Relation
 from headwater.store.part_views import part_view_of
 
 if TYPE_CHECKING:
     from headwater.database import Database
-
-
-class WithMade:
-    """The catalogue with views that are about to be made."""
-
-    def __init__(self, relations: Relations) -> None:
-        self._relations = relations
-        self._made: dict[str, RelationInfo] = {}
-
-    def add(self, relation: Relation) -> None:
-        self._made[relation.folded] = RelationInfo(relation.name, relation.fields, length=relation.length)
-
-    def find(self, name: str) -> RelationInfo | None:
-        return self._made.get(name) or self._relations.find(name)
-
-    def synchronised(self, name: str, policy: str) -> RelationInfo | None:
-        return self._relations.synchronised(name, policy)
-
-    def names(self) -> Iterable[str]:
-        return self._relations.names()
 
 
 def create_part_view(db: Database, statement: s.CreatePartView) -> Result:
@@ -73,7 +52,7 @@ def create_translated(db: Database, statement: s.CreateView) -> Result:
 def translated(db: Database, statement: s.CreateView) -> list[Relation]:
     """The views of parts that a view stands for, the last of which is the view itself."""
     made: list[Relation] = []
-    relations = WithMade(db.relations_for_views(None))
+    relations = WithMore(db.relations_for_views(None))
     taken = {fold(statement.name.text)}
 
     def name(suffix: str) -> str:
@@ -88,7 +67,7 @@ def translated(db: Database, statement: s.CreateView) -> list[Relation]:
         [one] = parse(text, "<translation>")
         assert isinstance(one, s.CreatePartView)
         relation = part_view_of(one, relations, db.engine.catalog, db.engine.epoch)
-        relations.add(relation)
+        relations.add(RelationInfo(relation.name, relation.fields, length=relation.length))
         made.append(relation)
     view = statement.name.text
     last = replace(made[-1], sql=statement.text, changes=kept_changes(statement.options), written=made[-1].sql)

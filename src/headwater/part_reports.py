@@ -128,7 +128,7 @@ def explain_parts(db: Database, relation: Relation, helpers: tuple[Relation, ...
         program,
         [one.written or one.sql for one in (*helpers, relation)],
         kinds,
-        {heading: _pretty(text) for heading, text in sql.items()},
+        {heading: pretty(text) for heading, text in sql.items()},
         _state(db, relation),
         notes,
         helpers=tuple(one.parts for one in helpers if one.parts is not None),
@@ -144,5 +144,6 @@ def _state(db: Database, relation: Relation) -> PartState | None:
     return PartState(frontier.oldest, frontier.next, str(begins), str(ends), rows)
 
 
-def _pretty(text: str) -> str:
+def pretty(text: str) -> str:
+    """A statement of DuckDB's, laid out for people."""
     return sqlglot.parse_one(text, dialect="duckdb").sql(dialect="duckdb", pretty=True)

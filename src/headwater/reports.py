@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import sqlglot
 
 from headwater.algebra.functions import may_raise
 from headwater.algebra.nodes import scalars
@@ -20,7 +19,7 @@ from headwater.emit.synchronise import waiting_of
 from headwater.engine.engine import UNREADABLE
 from headwater.engine.tagger import LATE, UNKNOWN_KEY
 from headwater.errors import NotSupported, UserError
-from headwater.part_reports import part_facts
+from headwater.part_reports import part_facts, pretty
 from headwater.plan.dag import InputNote
 from headwater.plan.explain import EmittedSQL, Explanation
 from headwater.plan.maps import maps_of, users_of
@@ -206,12 +205,12 @@ def explain_program(
     for relation in made:
         catalog = catalog.with_added(relation)
     emitter = Emitter({**catalog.grouped, **grouped_maps(program.maps)})
-    steps = tuple(_pretty(_step_sql(one, program.map(one.target), emitter)) for one in program.steps)
+    steps = tuple(pretty(_step_sql(one, program.map(one.target), emitter)) for one in program.steps)
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
     emitted = EmittedSQL(
         steps,
-        {name: _pretty(one.settle.more) for name, one in maps.items() if one.settle is not None},
-        {name: _pretty(one.append) for name, one in maps.items()},
+        {name: pretty(one.settle.more) for name, one in maps.items() if one.settle is not None},
+        {name: pretty(one.append) for name, one in maps.items()},
     )
     inputs: list[InputNote] = []
     for name in program.inputs:
@@ -287,7 +286,3 @@ def _handed_over(stream: Relation, catalog: Catalog, program: Program) -> str:
     condition = portable(wanted.rows)
     where = f" of rows where {condition}" if condition != TRUE else ""
     return f"Spark reads {stream.name} from {stream.source} and hands over {columns}{where}; the rest runs in DuckDB"
-
-
-def _pretty(text: str) -> str:
-    return sqlglot.parse_one(text, dialect="duckdb").sql(dialect="duckdb", pretty=True)

@@ -47,6 +47,12 @@ def contents(db: hw.Database, view: str) -> list[tuple[object, ...]]:
     return sorted(((row.pop("at") - START) // dt.timedelta(minutes=1), *row.values()) for row in found)
 
 
+def fail_to_commit(point: str) -> None:
+    """In place of a fault point: all is done, and nothing comes of it."""
+    if point == "before commit":
+        raise hw.UserError("HW305", "on purpose")
+
+
 def told(db: hw.Database) -> object:
     """All that the book of parts says."""
     book = copy.deepcopy(db.engine.book)
@@ -193,12 +199,8 @@ def test_what_fails_leaves_the_book_as_it_was(db: hw.Database, monkeypatch: pyte
     db.insert("m", [(at(0), "a", 1), (at(1), "a", 1)])
     before = told(db)
 
-    def fail(point: str) -> None:
-        if point == "before commit":
-            raise hw.UserError("HW305", "on purpose")
-
     with monkeypatch.context() as patched:
-        patched.setattr(faults, "reach", fail)
+        patched.setattr(faults, "reach", fail_to_commit)
         with refused(db, "HW305"):
             db.insert("m", [(at(0), "a", 7), (at(5), "b", 1)])
         with refused(db, "HW305"):
@@ -215,12 +217,8 @@ def test_a_stream_that_is_stored_from_a_failed_view_on_keeps_its_book(
     db.insert("m", [(at(0), "a", 1), (at(1), "a", 1)])
     before = told(db)
 
-    def fail(point: str) -> None:
-        if point == "before commit":
-            raise hw.UserError("HW305", "on purpose")
-
     with monkeypatch.context() as patched:
-        patched.setattr(faults, "reach", fail)
+        patched.setattr(faults, "reach", fail_to_commit)
         with refused(db, "HW305"):
             db.execute(SUMS)
     assert told(db) == before and db.engine.book.rows["m"]

@@ -24,14 +24,13 @@ from headwater.engine.ground import NOTHING_DONE
 from headwater.engine.ingest import row_number
 from headwater.engine.part_limits import takes_rows_for
 from headwater.engine.tagger import Tagger
-from headwater.engine.ticks import microseconds
+from headwater.engine.ticks import SECOND, microseconds
 from headwater.errors import UserError
 from headwater.store.catalog import Relation
 
 TOO_LATE, OUT_OF_BOUNDS = "too late", "out of bounds"
-_SECOND = 1_000_000
 #: A row may be that far ahead of the clock: clocks differ, and zones are forgotten.
-AHEAD = 86_400 * _SECOND
+AHEAD = 86_400 * SECOND
 #: So many parts may be missing between the newest row and the next one.
 MOST_MISSING = 500_000
 
@@ -80,7 +79,7 @@ class Dater(Tagger):
         at, watermark = microseconds(moment), self.watermarks.get(stream.name)
         limit = microseconds(self._clock) + AHEAD
         if watermark is not None and stream.length is not None:
-            limit = min(limit, watermark + MOST_MISSING * stream.length * _SECOND)
+            limit = min(limit, watermark + MOST_MISSING * stream.length * SECOND)
         if at < 0 or at > limit:
             raise UserError(
                 "HW336",
@@ -96,7 +95,7 @@ class Dater(Tagger):
         self._check_batch(rows, relation, relation.arriving)
         moments = np.asarray(rows.column(relation.time).cast(pa.int64()))
         rows, moments = self._within_bounds(relation, rows, moments)
-        length = relation.length * _SECOND if relation.length is not None else None
+        length = relation.length * SECOND if relation.length is not None else None
         ends = (moments // length + 1) * length if length is not None else moments
         horizon = self._horizon(relation)
         late = ends <= horizon if length is not None else ends < horizon
@@ -133,11 +132,11 @@ class Dater(Tagger):
         watermark = self.watermarks.get(relation.name)
         # A pipeline cannot be told to go on: what comes after a long silence is taken, whatever that costs.
         if watermark is not None and relation.length is not None and not self.lenient:
-            limit = min(limit, watermark + MOST_MISSING * relation.length * _SECOND)
+            limit = min(limit, watermark + MOST_MISSING * relation.length * SECOND)
         bad: Flags = (moments < 0) | (moments > limit)
         if relation.length is not None and not bad.all():
             newest = int(moments[~bad].max()) if watermark is None else watermark
-            bad |= moments < newest - MOST_MISSING * relation.length * _SECOND
+            bad |= moments < newest - MOST_MISSING * relation.length * SECOND
         if not bad.any():
             return rows, moments
         if not self.lenient:

@@ -13,9 +13,8 @@ import duckdb
 
 from headwater.algebra.parts import PART
 from headwater.emit.layout import MULTIPLICITY, sql, store_table
+from headwater.engine.ticks import SECOND
 from headwater.store.catalog import Catalog, Relation
-
-_SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Frontier:
     def advanced(self, moment: int, length: int | None) -> Frontier:
         """The same after a stream was told a time."""
         watermark = moment if self.watermark is None else max(moment, self.watermark)
-        return replace(self, watermark=watermark, next=watermark // (length * _SECOND) if length is not None else None)
+        return replace(self, watermark=watermark, next=watermark // (length * SECOND) if length is not None else None)
 
 
 @dataclass(frozen=True)

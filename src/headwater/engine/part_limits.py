@@ -12,10 +12,9 @@ Tables that are read whole may change at any time, and do not count: parts that 
 from __future__ import annotations
 
 from headwater.engine.part_book import Book, Frontier
+from headwater.engine.ticks import SECOND
 from headwater.plan.parts import PartProgram
 from headwater.store.catalog import RETAIN_ALL, Catalog, Relation
-
-_SECOND = 1_000_000
 
 
 def takes_rows_for(stream: Relation) -> int | None:
@@ -30,8 +29,8 @@ def rolled_up_before(relation: Relation, frontier: Frontier) -> int:
     if relation.roll_up is None or relation.length is None or frontier.next is None:
         return 0
     after, into = relation.roll_up
-    old = frontier.next * relation.length * _SECOND - after
-    return max(0, old // (into * _SECOND)) * (into // relation.length)
+    old = frontier.next * relation.length * SECOND - after
+    return max(0, old // (into * SECOND)) * (into // relation.length)
 
 
 class Limits:
@@ -63,7 +62,7 @@ class Limits:
             return 0
         limit = self.closed(relation)
         if isinstance(relation.retain, int):
-            length = relation.length * _SECOND
+            length = relation.length * SECOND
             newest = frontier.next * length if relation.parts is not None else frontier.watermark or 0
             limit = min(limit, (newest - relation.retain) // length)
         readers = [one for one in self._catalog if one.parts is not None]
@@ -94,7 +93,7 @@ class Limits:
         watermark, takes = self._book.frontier(stream.name).watermark, takes_rows_for(stream)
         if watermark is None or takes is None or stream.length is None:
             return 0
-        return max(0, (watermark - takes) // (stream.length * _SECOND))
+        return max(0, (watermark - takes) // (stream.length * SECOND))
 
     def _closed_of_view(self, view: Relation) -> int:
         frontier = self._book.frontier(view.name)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Set
 from headwater.store.policies import Policy, When
 
 _UNIX = dt.datetime(1970, 1, 1)
+#: In microseconds.
+SECOND = 1_000_000
 _MICROSECOND = dt.timedelta(microseconds=1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -16,7 +15,7 @@ from headwater.errors import NotSupported, UserError
 from headwater.sql.lower import lower_part
 from headwater.sql.names import fold
 from headwater.sql.part_references import Parting, keeps_pace
-from headwater.sql.scope import RelationInfo, Relations
+from headwater.sql.scope import RelationInfo, Relations, WithMore
 from headwater.sql.statements import CreatePartView
 from headwater.sql.statements import PartQuery as Written
 
@@ -36,23 +35,6 @@ class LoweredParts:
     update: PartQuery
 
 
-class _WithView:
-    """The catalogue with the view that is about to be: its UPDATE may read earlier parts."""
-
-    def __init__(self, relations: Relations, view: RelationInfo) -> None:
-        self._relations = relations
-        self._view = view
-
-    def find(self, name: str) -> RelationInfo | None:
-        return self._view if name == fold(self._view.name) else self._relations.find(name)
-
-    def synchronised(self, name: str, policy: str) -> RelationInfo | None:
-        return self._relations.synchronised(name, policy)
-
-    def names(self) -> Iterable[str]:
-        return [*self._relations.names(), self._view.name]
-
-
 def lower_part_view(statement: CreatePartView, length: int, relations: Relations) -> LoweredParts:
     """The trees of a view of parts.
 
@@ -66,7 +48,7 @@ def lower_part_view(statement: CreatePartView, length: int, relations: Relations
     first, initial = _lower(statement, statement.initialize, length, relations)
     _check_names(first, statement)
     fields = (*(replace(f, nullable=True) for f in first.schema), t.Field(PART, t.BIGINT, nullable=False))
-    with_view = _WithView(relations, RelationInfo(name, fields, length=length))
+    with_view = WithMore(relations, RelationInfo(name, fields, length=length))
     then, updating = _lower(statement, statement.update, length, with_view)
     if not any(_says_when(one, name, length, relations) for one in updating.references):
         raise UserError(

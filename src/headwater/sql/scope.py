@@ -49,6 +49,26 @@ class Relations(Protocol):
         """All names, for suggestions."""
 
 
+class WithMore:
+    """A catalogue, and relations that are about to be made."""
+
+    def __init__(self, relations: Relations, *more: RelationInfo) -> None:
+        self._relations = relations
+        self._more = {fold(one.name): one for one in more}
+
+    def add(self, relation: RelationInfo) -> None:
+        self._more[fold(relation.name)] = relation
+
+    def find(self, name: str) -> RelationInfo | None:
+        return self._more.get(name) or self._relations.find(name)
+
+    def synchronised(self, name: str, policy: str) -> RelationInfo | None:
+        return self._relations.synchronised(name, policy)
+
+    def names(self) -> Iterable[str]:
+        return [*self._relations.names(), *(one.name for one in self._more.values())]
+
+
 @dataclass(frozen=True)
 class Visible:
     """One relation of a FROM clause: the name it goes by, and its columns under the names they are called by.
