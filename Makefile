@@ -10,7 +10,7 @@ SEED ?=
 ONLY ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo story test lint format bench fuzz clean
+.PHONY: help demo story test lint format bench fuzz load soak clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -20,7 +20,7 @@ $(VENV)/installed: pyproject.toml
 	  || { echo "Headwater needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3.11 ..."; exit 1; }
 	@echo "installing into $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,serve]'
 	@touch $@
 
 $(VENV)/installed-dev: pyproject.toml $(VENV)/installed
@@ -52,6 +52,12 @@ bench: $(VENV)/installed-dev ## Measure a suite against its baselines: make benc
 
 fuzz: $(VENV)/installed-dev ## Compare random views with recomputation: make fuzz SECONDS=600 [SEED=n] [ONLY=parts]
 	@$(BIN)/python -m tests.equivalence.fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+
+load: $(VENV)/installed-dev ## Keep a server busy with mixed clients and check every answer: make load SECONDS=600
+	@$(BIN)/python -m tests.http.load --seconds $(SECONDS)
+
+soak: $(VENV)/installed-dev ## Read and write at full load, checking that every read sees one epoch: ten minutes
+	@HEADWATER_SOAK_SECONDS=600 $(BIN)/python -m pytest -q tests/serve/test_snapshots.py
 
 clean: ## Remove the virtual environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache bench-results

@@ -11,6 +11,7 @@ from benchmarks.table import render
 
 #: The columns that say which row a row is, by suite; the others are figures.
 IDENTITY: Mapping[str, tuple[str, ...]] = {
+    "aim": ("measure", "case", "system"),
     "constructs": ("construct",),
     "epochs": ("scenario", "epochs"),
     "finance": ("query", "changes", "system"),
@@ -21,6 +22,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
     "rolling": ("rows", "relation", "query"),
     "sharing": ("changes", "system"),
     "spine": ("changes",),
+    "split": ("figure", "case", "system"),
     "state": ("rows", "system"),
     "subscriptions": ("view", "way"),
     "sync": ("part", "case", "pipeline"),

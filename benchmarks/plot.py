@@ -150,6 +150,65 @@ def viewdf(rows: Sequence[Row]) -> Iterator[Drawn]:
         yield f"figure-{figure}", drawing
 
 
+def aim(rows: Sequence[Row]) -> Iterator[Drawn]:
+    """Inserts over the number of customers; reads of each view, at rest and while calls come."""
+    inserts = [row for row in rows if row["measure"] == "insert" and row.get("events/s") is not None]
+    if inserts:
+        figure, axes = _axes()
+        _lines(axes, inserts, "entities", lambda row: str(row["system"]), "events/s")
+        axes.set_xlabel("customers")
+        axes.set_ylabel("events a second")
+        axes.set_title("Inserts with six views (figure 9)")
+        _finish(axes)
+        yield "insert", figure
+    for measure, title in (
+        ("read", "Reads of unchanged views (table 3)"),
+        ("concurrent", "Reads beside inserts (figure 8)"),
+    ):
+        for (entities,), some in _grouped([row for row in rows if row["measure"] == measure], "entities"):
+            yield (
+                f"{measure}-{entities}",
+                _bars(some, lambda row: str(row["case"]).rpartition(", ")[0], "reads/s", title),
+            )
+
+
+def split(rows: Sequence[Row]) -> Iterator[Drawn]:
+    """Figure 10 as bars, figure 11 with a point for each query and system."""
+    timed = [row for row in rows if row.get("lines/s") is not None]
+    for (scale,), some in _grouped([row for row in timed if row["figure"] == "10"], "scale"):
+        yield f"figure-10-{scale}", _bars(some, lambda row: str(row["query"]), "lines/s", f"Inserts, scale {scale}")
+    for (scale, chunk), some in _grouped([row for row in timed if row["figure"] == "11"], "scale", "chunk"):
+        figure, axes = _axes()
+        for system in dict.fromkeys(row["system"] for row in some):
+            ours = [row for row in some if row["system"] == system]
+            axes.scatter([row["lines/s"] for row in ours], [row["queries/s"] for row in ours], label=system)
+            for row in ours:
+                axes.annotate(str(row["query"]), (row["lines/s"], row["queries/s"]), fontsize=7)
+        axes.set_xscale("log")
+        axes.set_xlabel("lines a second")
+        axes.set_ylabel("queries a second")
+        axes.set_title(f"Inserts and queries, chunks of {chunk:,}, scale {scale}")
+        _finish(axes)
+        yield f"figure-11-{scale}-{chunk}", figure
+
+
+def _bars(rows: Sequence[Row], group: Callable[[Row], str], y: str, title: str) -> Figure:
+    """Bars of all systems, in groups."""
+    groups = list(dict.fromkeys(map(group, rows)))
+    systems = list(dict.fromkeys(str(row["system"]) for row in rows))
+    figure, axes = _axes(width=max(5.0, 1.3 * len(groups) + 2))
+    width = 0.8 / len(systems)
+    for number, system in enumerate(systems):
+        ours = [row for row in rows if row["system"] == system]
+        places = [groups.index(group(row)) + (number - (len(systems) - 1) / 2) * width for row in ours]
+        axes.bar(places, [row[y] for row in ours], width * 0.95, label=system)
+    axes.set_xticks(range(len(groups)), groups)
+    axes.set_ylabel(y)
+    axes.set_title(title)
+    _finish(axes)
+    return figure
+
+
 def _view(row: Row) -> str:
     return str(row["case"]).partition(",")[0]
 
@@ -162,10 +221,10 @@ def _merged(row: Row) -> str:
     return str(row["by"]) if row["pipeline"] == "merged Select-Tagger" else ""
 
 
-def _lines(axes: Any, rows: Sequence[Row], x: str, label: Callable[[Row], str]) -> None:
+def _lines(axes: Any, rows: Sequence[Row], x: str, label: Callable[[Row], str], y: str = "p50 ms") -> None:
     for name in dict.fromkeys(map(label, rows)):
-        line = [row for row in rows if label(row) == name and row.get("p50 ms") is not None]
-        axes.plot([row[x] for row in line], [row["p50 ms"] for row in line], marker="o", label=name)
+        line = [row for row in rows if label(row) == name and row.get(y) is not None]
+        axes.plot([row[x] for row in line], [row[y] for row in line], marker="o", label=name)
     axes.set_xscale("log")
     places = sorted({row[x] for row in rows}, key=lambda one: float(str(one)))
     axes.set_xticks(places, [f"{one:,}" for one in places])
@@ -199,9 +258,11 @@ def _finish(axes: Any) -> None:
 
 
 PLOTS: Mapping[str, Callable[[Sequence[Row]], Iterator[Drawn]]] = {
+    "aim": aim,
     "finance": strategies,
     "growth": growth,
     "proportion": proportion,
+    "split": split,
     "sync": sync,
     "tpch": strategies,
     "viewdf": viewdf,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    aim,
     constructs,
     epochs,
     finance,
@@ -28,6 +29,7 @@ from benchmarks import (
     rolling,
     sharing,
     spine,
+    split,
     state,
     subscriptions,
     sync,
@@ -56,6 +58,7 @@ class Suite:
 
 
 SUITES = {
+    "aim": Suite(aim.run, aim.Options),
     "constructs": Suite(constructs.run),
     "epochs": Suite(epochs.run),
     "finance": Suite(finance.run, finance.Options),
@@ -66,6 +69,7 @@ SUITES = {
     "rolling": Suite(rolling.run, rolling.Options),
     "sharing": Suite(sharing.run, sharing.Options),
     "spine": Suite(spine.run),
+    "split": Suite(split.run, split.Options),
     "state": Suite(state.run),
     "subscriptions": Suite(subscriptions.run),
     "sync": Suite(sync.run, sync.Options),

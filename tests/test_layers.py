@@ -27,11 +27,14 @@ LAYERS: dict[str, set[str]] = {
 LAYERS["spark"] = set(LAYERS)
 #: The public face: above everything but the command line.
 FACE = {"database", "builder", "relations", "creating", "creating_parts", "statements", "reports", "part_reports"}
-FACE |= {"explaining", "planning", "project", "__init__"}
+FACE |= {"answering", "borrowing", "explaining", "planning", "planning_reads", "project", "__init__"}
+FACE |= {"reading", "indexing", "points"}
 LAYERS |= {name: set(LAYERS) | FACE for name in FACE}
+LAYERS["http"] = set(LAYERS)
 LAYERS["cli"] = set(LAYERS) | {"cli", ""}
 
 ENGINE_LIBRARY = {"duckdb": {"emit", "store", "engine", "serve"}, "pyspark": {"spark"}}
+ENGINE_LIBRARY |= {"starlette": {"http"}, "uvicorn": {"http"}, "h11": {"http"}}
 
 
 def modules() -> list[Path]:
@@ -77,7 +80,7 @@ def test_a_layer_imports_only_from_below(path: Path) -> None:
 
 def test_the_order_of_layers_has_no_cycle() -> None:
     done: set[str] = set()
-    waiting = {name: below - FACE for name, below in LAYERS.items() if name not in FACE and name != "cli"}
+    waiting = {name: below - FACE for name, below in LAYERS.items() if name not in FACE and name not in ("http", "cli")}
     while waiting:
         ready = {name for name, below in waiting.items() if below <= done}
         assert ready, f"layers that import each other: {sorted(waiting)}"

@@ -14,11 +14,12 @@ import time
 from pathlib import Path
 
 from headwater.builder import EpochBuilder
-from headwater.database import PLACEMENTS, Database
+from headwater.database import PLACEMENTS, SPARK_ROWS, Database
 from headwater.engine.engine import Clock, Epoch, wall_clock
 from headwater.errors import HeadwaterError, InternalError, NotSupported, Source, Span, UserError
 from headwater.plan.explain import Explanation
 from headwater.results import Result
+from headwater.serve.cache import CACHE_BYTES
 from headwater.serve.remote import RemoteDatabase
 from headwater.serve.subscribe import Subscription
 from headwater.serve.wire import UNREACHABLE
@@ -49,7 +50,12 @@ __all__ = [
 
 
 def connect(
-    path: str | Path = ":memory:", *, placement: str = "inline", clock: Clock | None = None
+    path: str | Path = ":memory:",
+    *,
+    placement: str = "inline",
+    clock: Clock | None = None,
+    cache_bytes: int = CACHE_BYTES,
+    spark_rows: int = SPARK_ROWS,
 ) -> Database | RemoteDatabase:
     """Open a warehouse, making it if there is none.
 
@@ -58,6 +64,8 @@ def connect(
         placement: where changes come from and programs run: `inline`, through this API and in this process, or
             `driver`, the same with a pipeline on Spark beside it.
         clock: gives each epoch its time; the wall clock by default.
+        cache_bytes: how many bytes of results of queries are kept in memory; 0 keeps none.
+        spark_rows: with placement `driver`, queries that read more rows than this run on Spark.
 
     Returns:
         The warehouse; or, while another process has it open, a connection to that process with the same methods.
@@ -71,7 +79,9 @@ def connect(
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return Database(path, clock=clock or wall_clock, placement=placement)
+            return Database(
+                path, clock=clock or wall_clock, placement=placement, cache_bytes=cache_bytes, spark_rows=spark_rows
+            )
         except WarehouseInUse as busy:
             try:
                 return RemoteDatabase(busy.folder)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from headwater.algebra.keys import row_key
+from headwater.borrowing import release
 from headwater.engine import definitions
 from headwater.errors import HeadwaterError, NotSupported, UserError
-from headwater.plan.compile import compile_view
 from headwater.plan.program import Program
 from headwater.planning import replanned, surroundings
+from headwater.planning_reads import AUTO, ON_QUERY, plan_view, replan_timed
 from headwater.results import Result, count_of
 from headwater.serve.query import count_rows
 from headwater.sql import statements as s
-from headwater.sql.lower import lower_view
 from headwater.sql.names import fold
-from headwater.sql.options import refuse_unsupported_options
 from headwater.sql.place import Place
 from headwater.store.catalog import CLOCK_STREAM, Kind, Relation, clock_stream, on_stream
 from headwater.store.policies import Policy, When, is_reserved
@@ -65,7 +65,6 @@ def new_name(db: Database, name: s.Name, if_not_exists: bool) -> bool:
 def create_base(db: Database, statement: s.CreateTable | s.CreateStream | s.CreateTagged) -> Result:
     kind = Kind.TABLE if isinstance(statement, s.CreateTable) else Kind.STREAM
     word = f"CREATE {kind.value.upper()}"
-    refuse_unsupported_options(statement)
     with db.engine.lock:
         if not new_name(db, statement.name, statement.if_not_exists):
             return Result(word, f"{statement.name.text} exists already")
@@ -88,6 +87,7 @@ def _base_of(db: Database, statement: s.CreateTable | s.CreateStream | s.CreateT
         statement.columns,
         key=statement.primary_key,
         static=statement.static,
+        changes=kept_changes(statement.options),
         begins=epoch,
         sql=statement.text,
         created=epoch,
@@ -130,9 +130,22 @@ def view_options(options: tuple[s.Option, ...]) -> tuple[str | None, bool]:
     return strategy, strict
 
 
+def _refuse_part_options(statement: s.CreateView) -> None:
+    """Refuse what only a view has that is made of parts."""
+    for option in statement.options:
+        if option.name in ("RETAIN", "ROLL UP"):
+            raise NotSupported(
+                "HW264",
+                f"a view without parts takes no {option.name}: it holds what its query says",
+                span=option.span,
+                source=statement.source,
+                hint="RETAIN CHANGES keeps its changes; a condition on the clock lets rows go",
+            )
+
+
 def create_view(db: Database, statement: s.CreateView) -> Result:
-    refuse_unsupported_options(statement)
-    strategy, strict = view_options(statement.options)
+    _refuse_part_options(statement)
+    _, strict = view_options(statement.options)
     changes = kept_changes(statement.options)
     _refuse_own_parts(statement)
     with db.engine.lock:
@@ -140,17 +153,14 @@ def create_view(db: Database, statement: s.CreateView) -> Result:
             return Result("CREATE VIEW", f"{statement.name.text} exists already")
         policy = refresh_policy(db, statement.name, statement.options)
         relations = db.relations_for_views(policy)
-        node = lower_view(statement.query, relations, statement.source, columns=statement.columns)
-        try:
-            program = compile_view(statement.name.text, node, strategy, surroundings(db, relations.made.values()))
-        except HeadwaterError as error:
-            raise error.at(statement.name.span, statement.source) from None
+        name, query = statement.name, statement.query
+        program = plan_view(db, name, query, statement.columns, statement.options, statement.source, relations)
         _check_slide(statement, program, policy)
         relation = Relation(
             statement.name.text,
             Kind.VIEW,
-            node.schema,
-            identity=row_key(node, relations.keys),
+            program.written.schema,
+            identity=row_key(program.written, relations.keys),
             changes=changes,
             begins=db.engine.epoch - 1,
             sql=statement.text,
@@ -158,10 +168,23 @@ def create_view(db: Database, statement: s.CreateView) -> Result:
             program=program,
             strict=strict,
             refresh=policy,
+            timing=timing_of(statement.options),
         )
+        db.uppers.reads.pop(relation.name, None)
         definitions.create_view(db.engine, relation, list(relations.made.values()))
+    notices = unordered(statement.query)
+    if relation.lazy:
+        return Result("CREATE VIEW", f"created view {relation.name} (evaluated when it is read)", notices=notices)
     count = count_rows(db.warehouse, relation, db.engine.catalog.grouped)
-    return Result("CREATE VIEW", f"created view {relation.name} ({count_of(count)})")
+    return Result("CREATE VIEW", f"created view {relation.name} ({count_of(count)})", notices=notices)
+
+
+def unordered(query: exp.Expr) -> tuple[str, ...]:
+    """What is to be said of a view's query that is ordered for nothing."""
+    last = [one for one in query.find_all(exp.Query) if one.args.get("order")]
+    if not any(one.args.get("limit") is None and one.args.get("offset") is None for one in last):
+        return ()
+    return ("ORDER BY without LIMIT is left out: the rows of a view have no order; order them when you read it",)
 
 
 def _refuse_own_parts(statement: s.CreateView) -> None:
@@ -202,6 +225,12 @@ def refresh_policy(db: Database, view: s.Name | None, options: tuple[s.Option, .
     return None
 
 
+def timing_of(options: tuple[s.Option, ...]) -> str | None:
+    """`ON QUERY` or `AUTO`, if that is what REFRESH says."""
+    found = next((one.value for one in options if one.name == "REFRESH"), None)
+    return found if isinstance(found, str) and found in (ON_QUERY, AUTO) else None
+
+
 def _on(db: Database, view: s.Name | None, name: s.Name) -> Policy:
     """The policy of REFRESH ON a synchronisation stream."""
     if view is not None and fold(name.text) == fold(view.text):
@@ -237,6 +266,7 @@ def drop(db: Database, statement: s.Drop) -> Result:
                 hint=f"DROP {relation.kind.value.upper()} {relation.name}",
             )
         try:
+            release(db, relation, statement.cascade)
             gone = definitions.drop(db.engine, relation, statement.cascade)
         except HeadwaterError as error:
             raise error.at(statement.name.span) from error.__cause__
@@ -250,6 +280,8 @@ def refresh(db: Database, statement: s.Refresh) -> Result:
             raise UserError(
                 "HW104", f"{relation.name} is a {relation.kind.value}, not a view", span=statement.name.span
             )
+        if relation.lazy and not relation.suspended:
+            return Result("REFRESH", f"view {relation.name} is fresh: it is evaluated when it is read")
         epoch = definitions.refresh(db.engine, relation)
     reason = epoch.suspended.get(relation.name)
     done = f"refreshed view {relation.name}" if reason is None else f"view {relation.name} is suspended: {reason}"
@@ -294,12 +326,27 @@ def replan(db: Database, statement: s.Replan) -> Result:
                 span=statement.name.span,
                 hint="choose another strategy",
             )
-        program = replanned(relation.name, before, statement.strategy, surroundings(db))
+        if relation.timing is not None and statement.strategy is not None:
+            raise UserError(
+                "HW151",
+                f"view {relation.name} is REFRESH {relation.timing}, which has no strategies",
+                span=statement.name.span,
+                hint=f"ALTER VIEW {relation.name} REPLAN",
+            )
+        if relation.timing is not None:
+            program = replan_timed(db, relation)
+        else:
+            program = replanned(relation.name, before, statement.strategy, surroundings(db))
+            program = replace(program, borrowed=before.borrowed)
         try:
             definitions.replan(db.engine, relation, program)
         except HeadwaterError as error:
             raise error.at(statement.name.span) from error.__cause__
     db.advice.pop(relation.name, None)
+    if relation.timing is not None:
+        how = "is evaluated when it is read" if program.lazy else "is kept after every epoch"
+        notices = (program.why,) if program.why else ()
+        return Result("ALTER VIEW", f"view {relation.name} {how}", notices=notices)
     if program.maps == before.maps:
         return Result("ALTER VIEW", f"view {relation.name} keeps its plan, by strategy {program.strategy}")
     new = len({one.name for one in program.maps} - {one.name for one in before.maps})

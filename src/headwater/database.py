@@ -12,29 +12,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from headwater.algebra.nodes import Node
-from headwater.algebra.scalars import TRUE
+from headwater.answering import Answering
 from headwater.builder import EpochBuilder
 from headwater.engine import definitions
 from headwater.engine.consolidate import Consolidator
 from headwater.engine.engine import Clock, Engine, Epoch, Moment, wall_clock
-from headwater.engine.failures import Disturbed
 from headwater.engine.operations import Operation
 from headwater.engine.ticker import Ticker
 from headwater.engine.writer import Writer
-from headwater.errors import HeadwaterError, UserError
+from headwater.errors import HeadwaterError, Source, Span, UserError
 from headwater.explaining import Explained, explain_relation, explain_statement
-from headwater.relations import CatalogRelations
+from headwater.planning_reads import keep_up
+from headwater.points import Getting
+from headwater.reading import Key, Reading, consistently, point
+from headwater.relations import CatalogRelations, relations_for_queries
 from headwater.reports import relation_facts
 from headwater.results import Result
-from headwater.serve.query import run_query
+from headwater.serve.cache import CACHE_BYTES
+from headwater.serve.points import facts
 from headwater.serve.socket import Server
 from headwater.serve.subscribe import BUFFER_ROWS, Subscription
-from headwater.sql.lower import lower_answer
+from headwater.serve.uppers import Uppers
 from headwater.sql.options import EXPLAIN_FORMATS, no_format
 from headwater.sql.parse import parse
 from headwater.sql.statements import Explain, Query, Statement
@@ -46,11 +49,13 @@ from headwater.store.warehouse import Warehouse, closed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from headwater.spark.answers import Answers
     from headwater.spark.attach import Attachment
     from headwater.spark.intake import Progress
     from headwater.spark.tables import Tables
 
-T = TypeVar("T")
+#: A query that reads more rows runs on Spark, where a pipeline does.
+SPARK_ROWS = 50_000_000
 #: Where changes come from and programs run; all do the latter in this process so far.
 PLACEMENTS = ("inline", "driver")
 
@@ -61,10 +66,19 @@ class Database:
     Safe to use from many threads: writers queue up and small inserts share epochs; readers never wait for writers.
     """
 
-    def __init__(self, path: str | Path = ":memory:", *, clock: Clock = wall_clock, placement: str = "inline") -> None:
+    def __init__(
+        self,
+        path: str | Path = ":memory:",
+        *,
+        clock: Clock = wall_clock,
+        placement: str = "inline",
+        cache_bytes: int = CACHE_BYTES,
+        spark_rows: int = SPARK_ROWS,
+    ) -> None:
         self.placement = placement
         self._parts = parts = contextlib.ExitStack()
         self._tables: Tables | None = None
+        self._on_spark: Answers | None = None
         #: What was said last of each view's plan, and after which epoch.
         self.advice: dict[str, tuple[int, str | None]] = {}
         #: What Spark brings: DataFrames by stream, and whether a pipeline runs.
@@ -77,6 +91,11 @@ class Database:
             parts.callback(self.warehouse.close)
             self.engine = Engine(self.warehouse, clock)
             parts.callback(self.engine.close)
+            self.uppers = Uppers(self.engine.stamps, self.engine.last_epoch)
+            rows = spark_rows if placement == "driver" else None
+            self.answering = Answering(self.warehouse, self.engine)
+            self.reading = Reading(self.engine, self.uppers, self.answering, cache_bytes, rows, _later(self))
+            self.getting = Getting(self.engine, self.reading.whole)
             self.consolidator = Consolidator(self.engine)
             self.engine.nudge = self.consolidator.nudge
             parts.callback(self.consolidator.close)
@@ -87,6 +106,7 @@ class Database:
             self._server = Server(self, self.warehouse.folder) if self.warehouse.folder else None
             if self._server is not None:
                 parts.callback(self._server.close)
+            self.consolidator.nudge()  # indexes are made again after a restart
             parts.callback(self.engine.hub.close)  # first of all: nobody waits for changes any longer
         except BaseException:
             self._shut()
@@ -177,27 +197,60 @@ class Database:
 
     def _execute(self, statement: Statement) -> Result:
         began = time.perf_counter()
-        with _placed(statement):
+        with _placed(statement.source, statement.span):
             result = carry_out(self, statement)
         return replace(result, seconds=time.perf_counter() - began)
 
-    def query(self, sql: str) -> pa.Table:
-        """Answer one SELECT from the last committed epoch."""
+    def query(
+        self, sql: str, *, as_of: int | dt.datetime | None = None, engine: str | None = None, views: bool = True
+    ) -> pa.Table:
+        """Answer one SELECT from the last committed epoch.
+
+        Args:
+            sql: the query.
+            as_of: an epoch, or a moment in UTC: relations are read as they were then, where that is kept.
+            engine: `duckdb` or `spark`; by default Spark answers what reads very many rows, if it is there.
+            views: whether views may be read in place of what it names, where they give the same rows from less.
+        """
         self._check_open()
-        statements = parse(sql)
-        if len(statements) != 1 or not isinstance(statements[0], Query):
-            raise UserError("HW106", "query takes exactly one SELECT", hint="use execute for other statements")
-        with _placed(statements[0]):
-            return self.answer(statements[0])
+        if not isinstance(sql, str):
+            parse(sql)  # says what it is not
+        key = Key(sql, point(as_of) if as_of is not None else None, engine, views)
+        found = self.reading.found(key)
+        if found is not None:
+            return found
+        with _placed(Source(sql), Span(0, len(sql))):
+            return self.reading.look(key, lambda: _one_query(sql))
+
+    def get(self, relation: str, key: object, columns: Sequence[str] | None = None) -> dict[str, Any] | None:
+        """The row of a key as of the last committed epoch, or None.
+
+        Args:
+            relation: a view, a table or a keyed stream.
+            key: a value for each column of its key, as a tuple, or bare if there is one; or a dict of the columns of
+                its key or of an index.
+            columns: those wanted; all by default.
+        """
+        self._check_open()
+        return self.getting.get(relation, key, columns)
+
+    def get_many(self, relation: str, keys: object, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of some keys, in no order; keys that there are none of are left out.
+
+        Args:
+            relation: a view, a table or a keyed stream.
+            keys: rows of the key's columns, in any form that `insert` takes, or bare values of a single one; those of
+                an index are named, as dicts or in an Arrow table.
+            columns: those wanted; all by default.
+        """
+        self._check_open()
+        return self.getting.rows(relation, keys, columns)
 
     def answer(self, statement: Query) -> pa.Table:
-        def look() -> pa.Table:
-            catalog = self.engine.catalog
-            moment = self.engine.present()
-            bound = lower_answer(statement.query, self.relations_for_queries(catalog), statement.source, moment=moment)
-            return run_query(self.warehouse, bound, catalog)
-
-        return self._consistently(look)
+        """Answer a query that was parsed."""
+        key = Key(statement.text)
+        found = self.reading.found(key)
+        return found if found is not None else self.reading.look(key, lambda: statement)
 
     def explain(self, view_or_query: str, format: str | None = None) -> Explained:
         """The program of a view, or the one a query would get.
@@ -220,16 +273,21 @@ class Database:
         statements = parse(text)
         if len(statements) != 1 or not isinstance(statements[0], Explain):
             raise UserError("HW106", "explain takes the name of a view, or one query")
-        with _placed(statements[0]):
+        with _placed(statements[0].source, statements[0].span):
             return explain_statement(self, statements[0])
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def relations(self) -> list[dict[str, object]]:
-        """Name, kind and columns of everything in the catalogue."""
+        """Name, kind, columns and key of everything in the catalogue; no key where nothing tells rows apart."""
         self._check_open()
         return [
-            {"name": one.name, "kind": one.kind.value, "columns": [[f.name, str(f.type)] for f in one.fields]}
+            {
+                "name": one.name,
+                "kind": one.kind.value,
+                "columns": [[f.name, str(f.type)] for f in one.fields],
+                "key": list(one.key or one.identity or ()),
+            }
             for one in self.engine.catalog
             if one.policy is None
         ]
@@ -243,25 +301,15 @@ class Database:
             "warehouse": str(self.warehouse.folder or ":memory:"),
             "placement": self.placement,
             "epoch": self.engine.epoch,
-            "relations": self._consistently(
-                lambda: [relation_facts(self, one) for one in self.engine.catalog if one.policy is None]
+            "relations": consistently(
+                self.engine, lambda: [relation_facts(self, one) for one in self.engine.catalog if one.policy is None]
             ),
             "clock": self.engine.last_clock.isoformat(sep=" ") if self.engine.last_clock else None,
             "queue": {"requests": requests, "rows": rows},
+            "cache": self.reading.results.facts(),
+            "points": facts(self.getting.points),
             **({"building": asdict(building)} if building is not None else {}),
         }
-
-    def _consistently(self, look: Callable[[], T]) -> T:
-        """Look at the catalogue and then at the stores it names.
-
-        A relation that is dropped in between is missed, as is a file that is opened again: then this looks once more,
-        with the writer held.
-        """
-        try:
-            return look()
-        except Disturbed:
-            with self.engine.lock:
-                return look()
 
     def spark_table(self, relation: str) -> DataFrame:
         """A relation's rows as of the last committed epoch, as a Spark DataFrame; it is valid until `close`."""
@@ -272,6 +320,16 @@ class Database:
             self._tables = Tables(self)
             self._parts.callback(self._tables.close)
         return self._tables.frame(self, relation)
+
+    def _answers(self) -> Answers:
+        """What answers queries on Spark."""
+        from headwater.spark.answers import Answers
+
+        with self.following:
+            if self._on_spark is None:
+                self._on_spark = Answers(self.engine)
+                self._parts.callback(self._on_spark.close)
+            return self._on_spark
 
     def attach(
         self, stream: str, frame: DataFrame, report: Callable[[Progress], None] = lambda progress: None
@@ -296,7 +354,7 @@ class Database:
         relation = self.find(view)
         if relation.program is None:
             raise UserError("HW104", f"{relation.name} is a {relation.kind.value}, not a view")
-        return relation.program.query
+        return relation.program.written
 
     def observe(self, callback: Callable[[int, Mapping[str, pa.Table]], None]) -> None:
         """Call back after each epoch with the net change of every view: its columns and `#n`.
@@ -326,6 +384,7 @@ class Database:
                 lets more come together has fallen behind.
         """
         self._check_open()
+        keep_up(self, view)
         subscription = Subscription(self.engine, view, from_epoch, timeout, buffer_rows)
         subscription.owner = self
         return subscription
@@ -342,33 +401,7 @@ class Database:
 
     def relations_for_queries(self, catalog: Catalog | None = None) -> CatalogRelations:
         """A catalogue as an ad hoc query sees it: a stream that keeps nothing cannot be read."""
-
-        def since(relation: Relation) -> int:
-            if relation.is_keyed_stream:
-                kept = (catalog or self.engine.catalog).kept_rows(relation)
-                if kept == TRUE and relation.partial is not None:
-                    raise UserError(
-                        "HW107",
-                        f"stream {relation.name} has left out rows that no view could use then",
-                        hint="query a view over it, or create the stream with RETAIN ALL",
-                    )
-                if kept != TRUE:
-                    raise UserError(
-                        "HW107",
-                        f"stream {relation.name} keeps only rows where {kept}",
-                        hint="query a view over it, or create the stream with RETAIN ALL",
-                    )
-            elif relation.length is not None and (catalog or self.engine.catalog).keeps(relation):
-                return 0  # the parts that are kept
-            elif relation.flows and relation.retain is None:
-                raise UserError(
-                    "HW107",
-                    f"stream {relation.name} keeps no rows to query",
-                    hint="query a view over it, or create the stream with RETAIN",
-                )
-            return definitions.first_epoch_seen(self.engine, relation)
-
-        return CatalogRelations(self.engine, since, catalog, adds=False)
+        return relations_for_queries(self.engine, catalog)
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -398,18 +431,38 @@ def _close(parts: contextlib.ExitStack, owner: int) -> None:
         parts.close()
 
 
+def _later(database: Database) -> Callable[[], Answers]:
+    """What starts Spark for a database, without keeping the database alive."""
+    found = weakref.ref(database)
+
+    def start() -> Answers:
+        one = found()
+        if one is None:
+            raise closed()
+        return one._answers()
+
+    return start
+
+
+def _one_query(sql: str) -> Query:
+    statements = parse(sql)
+    if len(statements) != 1 or not isinstance(statements[0], Query):
+        raise UserError("HW106", "query takes exactly one SELECT", hint="use execute for other statements")
+    return statements[0]
+
+
 @contextlib.contextmanager
-def _placed(statement: Statement) -> Iterator[None]:
+def _placed(source: Source, span: Span) -> Iterator[None]:
     """Errors leave with the text of the statement they are about."""
     try:
         yield
     except HeadwaterError as error:
-        raise error.at(None, statement.source) from error.__cause__
+        raise error.at(None, source) from error.__cause__
     except RecursionError:
         raise UserError(
             "HW002",
             "the statement is nested too deeply",
-            span=statement.span,
-            source=statement.source,
+            span=span,
+            source=source,
             hint="split a long chain of operators with parentheses, or make parts of it views of their own",
         ) from None

@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from headwater import reports
 from headwater.creating import find, kept_changes, new_name, refresh_policy, view_options
 from headwater.creating_parts import explain_made
+from headwater.engine import definitions
+from headwater.errors import HeadwaterError
 from headwater.part_reports import explain_parts
-from headwater.plan.compile import compile_view, weigh
+from headwater.plan.answer_from import Outcome
+from headwater.plan.compile import weigh
 from headwater.plan.explain import Explanation
 from headwater.plan.explain_parts import PartExplanation
 from headwater.planning import surroundings
+from headwater.planning_reads import plan_view
 from headwater.sql import statements as s
-from headwater.sql.lower import lower_view
-from headwater.sql.options import refuse_unsupported_options
+from headwater.sql.lower import lower_answer
 from headwater.sql.translate import translates
 from headwater.store.catalog import Relation
 
@@ -50,15 +55,34 @@ def _explained(db: Database, statement: s.Explain) -> Explanation:
     if isinstance(statement.target, s.Name):
         return reports.explain_relation(db, find(db, statement.target))
     assert not isinstance(statement.target, s.CreatePartView)
-    refuse_unsupported_options(statement)
-    strategy, strict = view_options(statement.options)
+    _, strict = view_options(statement.options)
     kept_changes(statement.options)
     if statement.name:
         new_name(db, statement.name, if_not_exists=False)
     relations = db.relations_for_views(refresh_policy(db, statement.name, statement.options))
-    node = lower_view(statement.target, relations, statement.source, columns=statement.columns)
-    name = "#query" if db.engine.catalog.find("query") else "query"
-    name = statement.name.text if statement.name else name
-    made = relations.made.values()
-    program = compile_view(name, node, strategy, surroundings(db, made))
-    return reports.explain_program(db, program, strict=strict, made=made)
+    name = statement.name or ("#query" if db.engine.catalog.find("query") else "query")
+    notes: list[str] = []
+    program = plan_view(
+        db, name, statement.target, statement.columns, statement.options, statement.source, relations, notes
+    )
+    lazy = (db.engine.catalog.find(one) for one in sorted(relations.read))
+    notes += [
+        f"{one.name} is evaluated when it is read: whoever asks once does that, and this program reads what it reads"
+        for one in lazy
+        if one is not None and one.lazy
+    ]
+    made = definitions.needed(program, list(relations.made.values()))
+    explained = reports.explain_program(db, program, tuple(notes), strict=strict, made=made)
+    asked = statement.name is None and not statement.target.find(exp.Hint)
+    return replace(explained, answer=_answer(db, statement)) if asked else explained
+
+
+def _answer(db: Database, statement: s.Explain) -> Outcome | None:
+    """From which views a query would be answered now; None if it cannot be asked now."""
+    assert isinstance(statement.target, exp.Expr)
+    catalog, moment = db.engine.catalog, db.engine.present()
+    try:
+        found = lower_answer(statement.target, db.relations_for_queries(catalog), statement.source, moment=moment)
+    except HeadwaterError:
+        return None
+    return db.answering.outcome(found.node, catalog)

@@ -10,6 +10,8 @@ import sqlglot
 from headwater.emit.duckdb import Emitter
 from headwater.emit.parts import part_statements
 from headwater.engine.dating import OUT_OF_BOUNDS, TOO_LATE
+from headwater.engine.due_parts import Due
+from headwater.engine.ticks import SECOND
 from headwater.errors import UserError
 from headwater.plan.explain_parts import PartExplanation, PartState
 from headwater.results import Result, count_of
@@ -24,15 +26,25 @@ _UNIX = dt.datetime(1970, 1, 1)
 
 
 def show_parts(db: Database, relation: Relation) -> Result:
-    """SHOW PARTS: every part of a relation that has rows, and the open or the last one."""
+    """SHOW PARTS: every part of a relation that has, or has had, rows."""
     if relation.length is None:
         raise UserError(
             "HW337",
             f"{relation.name} has no parts",
             hint="a stream has them with PARTITION LENGTH, a view with INITIALIZE",
         )
-    table = parts_of(db.warehouse, relation, db.engine.book.frontier(relation.name))
+    frontier = db.engine.book.frontier(relation.name)
+    table = parts_of(db.warehouse, relation, frontier, _stored(db, relation))
     return Result("SHOW PARTS", count_of(table.num_rows, "part"), table=table)
+
+
+def _stored(db: Database, relation: Relation) -> str:
+    """Whether the rows of parts are stored: those of a stream may have passed by, or be there as far as views need."""
+    catalog = db.engine.catalog
+    if not catalog.keeps(relation):
+        return "no"
+    partly = relation.flows and catalog.stored_whole_since(relation, db.engine.epoch) != relation.whole
+    return "in part" if partly else "yes"
 
 
 def show_late(db: Database, relation: Relation) -> Result:
@@ -79,7 +91,7 @@ def part_facts(db: Database, relation: Relation) -> dict[str, object]:
 
 
 def _waits_for(db: Database, view: Relation) -> list[str]:
-    """The parts that a view's next part needs, and that are not complete."""
+    """The parts that a view's next part needs, and that are not complete; else the streams in which it is not over."""
     assert view.parts is not None
     frontier = db.engine.book.frontier(view.name)
     if frontier.next is None:
@@ -90,7 +102,12 @@ def _waits_for(db: Database, view: Relation) -> list[str]:
         last = one.last.at(frontier.next)
         if one.relation != view.name and (following is None or last >= following):
             found.append(f"{one.relation}[{last}]")
-    return sorted(set(found))
+    if found:
+        return sorted(set(found))
+    end = (frontier.next + 1) * view.parts.length * SECOND
+    below = Due(db.engine.catalog, db.engine.book).watermarks(view.parts, view.parts.update)
+    until = _UNIX + dt.timedelta(microseconds=end)
+    return [f"{stream} until {until}" for stream, watermark in below if watermark is None or watermark < end]
 
 
 def explain_parts(db: Database, relation: Relation, helpers: tuple[Relation, ...] | None = None) -> PartExplanation:

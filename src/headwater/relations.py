@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
+from headwater.algebra.scalars import TRUE
+from headwater.engine.definitions import first_epoch_seen
 from headwater.engine.engine import Engine
+from headwater.engine.past import Past, epoch_at, find_past
 from headwater.errors import UserError
+from headwater.sql.as_of import AsOf
 from headwater.sql.names import fold
 from headwater.sql.scope import RelationInfo
-from headwater.store.catalog import CLOCK_STREAM, Catalog, Relation, clock_stream, follower, on_stream
+from headwater.store.catalog import (
+    CLOCK_STREAM,
+    RETAIN_ALL,
+    Catalog,
+    Relation,
+    clock_stream,
+    follower,
+    no_changes,
+    on_stream,
+)
 from headwater.store.policies import Policy, synchronised
-
-if TYPE_CHECKING:
-    pass
 
 
 class CatalogRelations:
@@ -21,6 +31,10 @@ class CatalogRelations:
 
     Attributes:
         made: relations that are read and will have to be made: synchronised ones, and the clock stream.
+        past: relations that are read as they were, by the names that they go by.
+        timeless: whether what is seen of the relations that were found does not depend on the moment.
+        plain: whether all were read by their names, as Spark SQL has it.
+        read: those that were found by their names.
     """
 
     def __init__(
@@ -46,14 +60,21 @@ class CatalogRelations:
         self._policy = policy
         self._adds = adds
         self.made: dict[str, Relation] = {}
+        self.past: dict[str, Past] = {}
+        self.timeless = True
+        self.plain = True
+        self.read: set[str] = set()
 
     def find(self, name: str) -> RelationInfo | None:
         relation = self._find(name)
         if relation is None:
             return None
+        self.read.add(relation.name)
+        self.plain = self.plain and relation.length is None
         return self._info(relation if self._policy is None else self._follower(relation, self._policy))
 
     def synchronised(self, name: str, policy: str) -> RelationInfo | None:
+        self.plain = False
         relation, stream = self._find(name), self._find(policy)
         if relation is None or stream is None:
             return None
@@ -79,6 +100,8 @@ class CatalogRelations:
         """The relation that stands for one as synchronised; what never changes stands for itself."""
         if relation.static or relation.policy == policy:
             return relation
+        if relation.lazy:
+            raise no_changes(relation)
         name = fold(synchronised(relation.name, policy))
         found = self._catalog.find(name) or self.made.get(name)
         if found is None and not self._adds:
@@ -92,6 +115,57 @@ class CatalogRelations:
             found = self.made[name] = follower(relation, policy, self._engine.epoch)
         return found
 
+    def follower_of(self, name: str, policy: Policy) -> str:
+        """The name of the relation that stands for one as synchronised by a policy; it will be made if need be."""
+        relation = self._find(fold(name))
+        assert relation is not None
+        return self._follower(relation, policy).name
+
+    def as_it_was(self, info: RelationInfo, as_of: AsOf) -> RelationInfo:
+        """A relation that was found, as of a point in the past."""
+        relation = self._catalog.find(info.name)
+        assert relation is not None
+        epoch = as_of.epoch
+        if epoch is None:
+            assert as_of.moment is not None
+            epoch, self.timeless = epoch_at(self._engine, as_of.moment), False
+        past = find_past(self._engine, relation, epoch)
+        self.past[past.name] = past
+        return replace(info, name=past.name, since=0)
+
     def _info(self, relation: Relation) -> RelationInfo:
         since = self._since(relation)
+        if relation.flows and relation.retain not in (None, RETAIN_ALL):
+            self.timeless = False
         return RelationInfo(relation.name, relation.fields, since, relation.flows, relation.stamp, relation.length)
+
+
+def relations_for_queries(engine: Engine, catalog: Catalog | None = None) -> CatalogRelations:
+    """A catalogue as an ad hoc query sees it: a stream that keeps nothing cannot be read."""
+
+    def since(relation: Relation) -> int:
+        if relation.is_keyed_stream:
+            kept = (catalog or engine.catalog).kept_rows(relation)
+            if kept == TRUE and relation.partial is not None:
+                raise UserError(
+                    "HW107",
+                    f"stream {relation.name} has left out rows that no view could use then",
+                    hint="query a view over it, or create the stream with RETAIN ALL",
+                )
+            if kept != TRUE:
+                raise UserError(
+                    "HW107",
+                    f"stream {relation.name} keeps only rows where {kept}",
+                    hint="query a view over it, or create the stream with RETAIN ALL",
+                )
+        elif relation.length is not None and (catalog or engine.catalog).keeps(relation):
+            return 0  # the parts that are kept
+        elif relation.flows and relation.retain is None:
+            raise UserError(
+                "HW107",
+                f"stream {relation.name} keeps no rows to query",
+                hint="query a view over it, or create the stream with RETAIN",
+            )
+        return first_epoch_seen(engine, relation)
+
+    return CatalogRelations(engine, since, catalog, adds=False)

@@ -19,17 +19,19 @@ from headwater.emit.synchronise import waiting_of
 from headwater.engine.engine import UNREADABLE
 from headwater.engine.tagger import LATE, UNKNOWN_KEY
 from headwater.errors import NotSupported, UserError
+from headwater.indexing import index_facts
 from headwater.part_reports import part_facts, pretty
 from headwater.plan.dag import InputNote
 from headwater.plan.explain import EmittedSQL, Explanation
 from headwater.plan.maps import maps_of, users_of
-from headwater.plan.program import Add, Map, Program, Touch
+from headwater.plan.program import Add, Borrowed, Map, Program, Touch
 from headwater.plan.roles import roles_text
 from headwater.plan.wanted import everything, portable, wanted_by
 from headwater.planning import advice
 from headwater.results import Result, count_of
 from headwater.serve.query import count_rejects, count_rows, epochs, oldest_waiting
 from headwater.serve.sizes import store_sizes
+from headwater.serve.uppers import upper_query
 from headwater.store.catalog import Catalog, Kind, Relation
 from headwater.store.policies import When
 
@@ -55,10 +57,13 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
         spent = db.engine.spent.get(relation.name)
         if spent is not None:
             facts["epoch_ms"] = round(spent.milliseconds, 2)
-        facts["state"] = "suspended" if relation.suspended else "current"
+        facts["state"] = "suspended" if relation.suspended else "when read" if relation.lazy else "current"
         facts["epoch"] = relation.stopped if relation.suspended else db.engine.epoch
         if relation.refresh is not None:
             facts["refresh"] = relation.refresh.clause
+        if relation.timing is not None:
+            facts["refresh"] = relation.timing
+            facts |= read_facts(db, relation)
         waits = [behind(db, one) for one in _followers(db, relation)]
         if waits:
             facts["waiting"] = waits
@@ -71,6 +76,17 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
         hint = advice(db, relation, db.advice)
         if hint is not None:
             facts["hint"] = hint
+    return facts
+
+
+def read_facts(db: Database, view: Relation) -> dict[str, object]:
+    """How a view has been read since the warehouse was opened, and what that took."""
+    found = db.uppers.reads.get(view.name)
+    if found is None:
+        return {"reads": 0}
+    facts: dict[str, object] = {"reads": found.reads}
+    if view.lazy:
+        facts |= {"evaluated": found.evaluated, "read_ms": round(found.milliseconds, 2)}
     return facts
 
 
@@ -110,6 +126,9 @@ def show(db: Database, what: str, like: str | None) -> Result:
     if what == "EPOCHS":
         table = epochs(db.warehouse)
         return Result("SHOW EPOCHS", count_of(table.num_rows), table=table)
+    if what == "INDEXES":
+        found = [one for one in index_facts(db) if pattern.fullmatch(str(one["name"]))]
+        return _table("SHOW INDEXES", found, ("name", "relation", "columns", "state", "rows"))
     kinds = {"TABLES": "table", "STREAMS": "stream", "VIEWS": "view"}
     listed: list[dict[str, object]] = [
         {"name": one.name, "kind": one.kind.value, "state": _state(one)}
@@ -155,7 +174,7 @@ def _like_pattern(like: str) -> str:
 def _state(relation: Relation) -> str | None:
     if relation.kind is not Kind.VIEW:
         return None
-    return "suspended" if relation.suspended else "current"
+    return "suspended" if relation.suspended else "when read" if relation.lazy else "current"
 
 
 def describe(relation: Relation) -> Result:
@@ -204,6 +223,8 @@ def explain_program(
     catalog = db.engine.catalog
     for relation in made:
         catalog = catalog.with_added(relation)
+    if program.borrowed is not None:
+        notes = (*notes, _borrows(program.borrowed))
     emitter = Emitter({**catalog.grouped, **grouped_maps(program.maps)})
     steps = tuple(pretty(_step_sql(one, program.map(one.target), emitter)) for one in program.steps)
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
@@ -211,6 +232,7 @@ def explain_program(
         steps,
         {name: pretty(one.settle.more) for name, one in maps.items() if one.settle is not None},
         {name: pretty(one.append) for name, one in maps.items()},
+        _upper_sql(program, emitter),
     )
     inputs: list[InputNote] = []
     for name in program.inputs:
@@ -244,6 +266,20 @@ def explain_program(
     notes = (*notes, *_looked_up(db, program))
     sizes = store_sizes(db.warehouse, [*program.inputs, *(one.name for one in program.maps)])
     return Explanation(program, tuple(inputs), emitted, notes, sizes)
+
+
+def _borrows(borrowed: Borrowed) -> str:
+    """That a view reads views which its text does not name, and why."""
+    costs = f"{borrowed.milliseconds:,.1f} ms an epoch are expected, instead of {borrowed.instead:,.1f} ms without"
+    return f"it is computed from {', '.join(borrowed.views)}, which its text does not name: {costs}"
+
+
+def _upper_sql(program: Program, emitter: Emitter) -> dict[str, str]:
+    """What evaluates a view when it is read, if that is how it is evaluated."""
+    single = emitter.for_single(frozenset(one.name for one in program.maps if one.sums is not None))
+    trees = {one.name: one.definition for one in program.held}
+    trees |= {program.view: program.upper} if program.upper is not None else {}
+    return {name: pretty(upper_query(tree, single)) for name, tree in trees.items()}
 
 
 def _follows(relation: Relation) -> str:

@@ -18,6 +18,7 @@ class Result:
         text: prose, for EXPLAIN.
         epoch: the epoch it committed, if it changed data.
         seconds: how long it took.
+        notices: what is worth knowing besides.
     """
 
     statement: str
@@ -26,6 +27,7 @@ class Result:
     text: str | None = None
     epoch: int | None = None
     seconds: float = 0.0
+    notices: tuple[str, ...] = ()
 
 
 def count_of(rows: int, what: str = "row") -> str:

@@ -11,8 +11,10 @@ from sqlglot import exp
 
 from headwater import reports
 from headwater import types as t
+from headwater.algebra.during import at
 from headwater.algebra.nodes import Node, Project, Values
 from headwater.algebra.parts import PART
+from headwater.algebra.renaming import with_definitions
 from headwater.algebra.scalars import TRUE, Literal, Scalar, cast
 from headwater.algebra.simplify import simplify
 from headwater.creating import (
@@ -39,6 +41,7 @@ from headwater.engine.operations import (
 )
 from headwater.errors import HeadwaterError, NotSupported, UserError
 from headwater.explaining import explain_statement
+from headwater.indexing import create_index, drop_index
 from headwater.part_reports import show_late, show_parts
 from headwater.results import Result, count_of
 from headwater.serve.streamed import as_insertions
@@ -79,6 +82,10 @@ def carry_out(db: Database, statement: s.Statement) -> Result:
             return _copy(db, statement)
         case s.Drop():
             return drop(db, statement)
+        case s.CreateIndex():
+            return create_index(db, statement)
+        case s.DropIndex():
+            return drop_index(db, statement)
         case s.Show():
             return _show(db, statement)
         case s.Describe():
@@ -111,6 +118,7 @@ def _insert(db: Database, statement: s.Insert) -> Result:
     fields = _named_fields(target, statement.columns, arriving=True)
     moment = db.engine.present()
     node = lower_rows(statement.query, fields, db.relations_for_queries(), statement.source, moment=moment)
+    node = at(with_definitions(node, db.engine.catalog.read_through), moment)
     node = simplify(_fill(node, fields, target))
     rows = constant_rows(node) if isinstance(node, Values) else None
     epoch = _run(db, [InsertQuery(target.name, node) if rows is None else InsertRows(target.name, rows)], moment)

@@ -53,9 +53,9 @@ def test_your_mistake_is_1_and_told_on_stderr_with_the_place(cli):
 
 
 def test_what_is_not_supported_is_1_too(cli):
-    done = cli("sql", ":memory:", "-c", "CREATE VIEW v REFRESH ON QUERY AS SELECT 1 AS one")
+    done = cli("sql", ":memory:", "-c", "CREATE TEMPORARY VIEW v AS SELECT 1 AS one")
     assert done.code == 1
-    assert "HW264" in done.err
+    assert "HW261" in done.err
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl"])
@@ -160,7 +160,7 @@ def test_ctrl_c_is_130_without_a_word(folder):
         cwd=folder,
         env=environment(),
     )
-    time.sleep(2)  # it now waits for its standard input
+    time.sleep(5)  # it now waits for its standard input, also on a busy machine
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out, err) == (130, b"", b"")

@@ -7,7 +7,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from headwater.cli.render import Screen, csv_lines, json_lines, jsonl_lines, table_lines, width
+from headwater.cli.render import Screen, table_lines, width
+from headwater.serve.lines import csv_lines, json_lines, jsonl_lines
 
 
 def shown(table: pa.Table, screen: Screen | None = None) -> str:
@@ -91,7 +92,7 @@ def test_json_is_exact():
             "day": "2026-01-31",
             "at": "2026-01-31T10:00:00.000500Z",
             "took": "INTERVAL '-0 23:59:59' DAY TO SECOND",
-            "raw": "00ff",
+            "raw": "AP8=",
             "list": [1, None],
             "map": {"k": "1.50"},
             "ints": [[1, "x"]],
@@ -142,3 +143,8 @@ def test_json_of_no_rows_is_an_empty_array_and_lines_are_one_object_a_row():
 def test_columns_of_one_name_all_reach_the_json():
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "a", "a_2"])
     assert list(jsonl_lines(table)) == ['{"a": 1, "a_3": 2, "a_2": 3}']
+
+
+def test_names_with_per_cent_signs_are_names():
+    table = pa.table({"50%": [1, None], "%s": ["a%d", None], "%(x)s": [True, False]})
+    assert [json.loads(line) for line in jsonl_lines(table)] == table.to_pylist()

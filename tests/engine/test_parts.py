@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
-from headwater.engine import faults, parts
+from headwater.engine import faults, lone, parts
 from tests.engine.support import refused
 
 START = dt.datetime(2020, 1, 1)
@@ -355,13 +355,33 @@ def test_subscribers_are_told_of_parts(db: hw.Database) -> None:
     assert kept is not None and kept.column("_op").to_pylist() == ["+", "u"]
 
 
+def test_the_change_of_a_view_is_copied_only_for_views_that_are_not_of_parts(db: hw.Database) -> None:
+    def read() -> set[str]:
+        return {one.name for one in db.engine.schedule.stages if one.parts is not None and one.read}
+
+    db.execute(f"{M}; {SUMS}; {RUNNING}")
+    db.execute(
+        "CREATE VIEW share AS INITIALIZE share[i] AS SELECT count(*) AS n FROM sums "
+        "UPDATE share[j] AS SELECT count(*) FROM sums, running[j - 1] PARTITION LENGTH 60"
+    )
+    assert read() == set()
+    db.execute("CREATE VIEW total AS SELECT g, count(*) AS n FROM running GROUP BY g")
+    assert read() == {"running"}
+    db.insert("m", [(at(minute), "a", 1) for minute in range(4)])
+    assert contents(db, "running") == [(0, "a", 1), (1, "a", 2), (2, "a", 3)]
+    assert db.query("SELECT n FROM total").column("n").to_pylist() == [3]
+    shares = [row[1] for row in contents(db, "share")]
+    db.insert("m", [(at(1), "b", 1)])
+    assert [row[1] for row in contents(db, "share")] != shares  # what reads all of `sums` has seen its change
+
+
 @pytest.mark.parametrize("rows", [1, 30])
 def test_groups_of_one_row_and_of_many_give_the_same(
     db: hw.Database, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    """The short cuts for many rows, taken for few: parts with and without several rows of a group."""
-    monkeypatch.setattr(parts, "MANY_ROWS", 1)
+    """Parts with and without several rows of a group."""
     monkeypatch.setattr(parts, "PATIENCE", 0)
+    monkeypatch.setattr(lone, "KNOWN_ROWS", range(1, 100))
     db.execute(M)
     db.execute(
         "CREATE VIEW p AS SELECT g, count(*) AS n, sum(x) AS s FROM m PATTERN [a, b+] "
@@ -373,7 +393,8 @@ def test_groups_of_one_row_and_of_many_give_the_same(
             db.insert("m", [(at(minute + 0.5), "g0", 100)])
     stage = next(one for one in db.engine.schedule.stages if one.name == "p_helper")
     assert stage.parts is not None
-    assert {bool(lone) for _, _, lone in stage.parts._made} == {True, False}
+    assert {bool(alone) for _, _, alone in stage.parts._made} == {True, False}
+    assert {len(one) for one in stage.parts.lone_rows.known.values()} == ({rows} if rows > 1 else set())
     found = [row for row in contents(db, "p") if row[1] == "g0"]
     assert found == [(1, "g0", 2, 3), (2, "g0", 3, 6), (3, "g0", 5, 110), (4, "g0", 6, 115)]
 

@@ -14,7 +14,6 @@ import headwater as hw
 from headwater.engine import consolidate as background
 from headwater.engine import faults, part_upkeep
 from headwater.engine.part_upkeep import rewrite_parts, to_roll_up
-from headwater.engine.rewriting import consolidate, shape_of
 from tests.engine.part_support import FIRST, START, check_book, eager, minute, settle
 from tests.engine.support import bag, opened, rows, store_rows, stores
 
@@ -149,7 +148,17 @@ def test_show_parts_has_larger_parts() -> None:
         assert before.table.num_rows == MINUTES
         found = after.table.to_pylist()
         assert len(found) == 22 + 120
-        assert list(found[0]) == ["part", "part_timestamp", "length", "rows", "bytes", "state", "epoch", "last_updated"]
+        assert list(found[0]) == [
+            "part",
+            "part_timestamp",
+            "length",
+            "rows",
+            "bytes",
+            "stored",
+            "state",
+            "epoch",
+            "last_updated",
+        ]
         for hour, line in enumerate(found[:22]):
             assert line["part"] == FIRST // 60 + hour
             assert line["part_timestamp"] == minute(60 * hour)
@@ -216,9 +225,7 @@ def test_rewriting_finds_single_rows_again() -> None:
             "two rows, each with its old form and the retraction of that, are two again"
         )
         db.insert("m", [(minute(31), "a", 1)])
-        shape = shape_of(db.engine, "sums")
-        assert shape is not None
-        consolidate(db.engine, reader, "sums", shape)
+        rewrite_parts(db.engine, reader, db.find("sums"), None)
         reader.close()
         assert db.engine.book.multiple["sums"] == set()
         check_book(db)

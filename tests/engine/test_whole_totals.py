@@ -57,7 +57,9 @@ def test_a_sum_that_overflows_suspends_the_view() -> None:
     with with_view("k, sum(x) AS s") as db:
         assert sent(db, ("a", LARGE), ("a", 1)) == []
         [state] = [one for one in db.status()["relations"] if one["name"] == "v"]  # type: ignore[attr-defined]
-        assert state["reason"] == f"{LARGE + 1} is out of range for BIGINT (HW502)"
+        assert (
+            state["reason"] == f"{LARGE + 1} is out of range for BIGINT, in part 28401120 (2024-01-01 00:00:00) (HW502)"
+        )
 
 
 def test_what_is_shown_as_something_else_stays_a_decimal() -> None:

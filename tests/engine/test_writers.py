@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import headwater as hw
-from headwater import database
+from headwater import reading
 from headwater.engine.operations import InsertRows
 from headwater.engine.writer import Writer
 from tests.engine.support import SetClock, bag, check_views, opened, rows
@@ -432,15 +432,15 @@ def test_a_query_never_mixes_two_catalogues(db: hw.Database, monkeypatch: pytest
     grouped = "CREATE VIEW v AS SELECT g, sum(x) AS x FROM t GROUP BY g HAVING sum(x) > 2"
     for before, after in ((plain, grouped), (grouped, plain)):
         db.execute(before)
-        original = database.run_query
+        original = reading.run_query
 
         def replaced(*args: object, after: str = after, original: Callable[..., object] = original) -> object:
-            monkeypatch.setattr(database, "run_query", original)
+            monkeypatch.setattr(reading, "run_query", original)
             db.execute("DROP VIEW v")
             db.execute(after)
             return original(*args)
 
-        monkeypatch.setattr(database, "run_query", replaced)
+        monkeypatch.setattr(reading, "run_query", replaced)
         assert rows(db, "SELECT g, x FROM v") == ([(2, 5)] if after == grouped else [(1, 1), (2, 5)])
         db.execute("DROP VIEW v")
 

@@ -267,7 +267,7 @@ _RELATION = re.compile(
 )
 _COLUMN = re.compile(r"(\w+|`[^`]+`) (.+?)( NOT NULL)?$")
 _VIEW = re.compile(
-    r"CREATE (?:(STREAMED|COMPLETE) )?VIEW (\w+)( RETAIN CHANGES ALL)?(?: REFRESH (MANUAL|(?:ON|EVERY) [\w ]+?))?"
+    r"CREATE (?:(STREAMED|COMPLETE) )?VIEW (\w+)( RETAIN CHANGES ALL)?(?: REFRESH (MANUAL|AUTO|(?:ON|EVERY) [\w ]+?))?"
     r"(?: STRATEGY '([^']*)')? AS (.*);"
     r"(  # not on duckdb)?",
     re.DOTALL,

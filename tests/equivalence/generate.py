@@ -25,6 +25,7 @@ from . import (  # noqa: F401  (they register)
 from .bags import Bags
 from .case import Case, Epoch, Relation, View
 from .grammar import CONSTRUCTS, Expr, Maker, Query, construct
+from .near import near_views
 from .operations import MOST_ROWS, Changes
 from .values import ARRAY_TYPE, DECIMAL_TYPES, STRUCT_TYPE, bound, draw, literal
 
@@ -77,6 +78,8 @@ def _make(seed: int) -> tuple[Case, Maker]:
             m.filters[relation.name] = _filter(m, relation)
     views = tuple(_perhaps_kept(m, random.Random(f"changes {seed} {view.name}"), view) for view in _views(m))
     views, pointed = policies.synchronised(m, seed, views)
+    views = near_views(m, seed, views)
+    views = policies.on_query(m, seed, views)
     if pointed:
         m.bases[policies.POINTS] = policies.points(seed)
     epochs = _epochs(m, views)

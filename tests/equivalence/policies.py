@@ -23,6 +23,8 @@ POINTS = "p0"
 _PERIODS = ("EVERY 4 SECONDS", "EVERY 5 MINUTES", "EVERY 1 DAY", "EVERY 30 DAYS")
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 _TIMES = (t.INT, t.BIGINT, t.SMALLINT, t.TINYINT, t.DATE, t.TIMESTAMP)
+#: What REFRESH says of views that have no policy.
+TIMINGS = ("ON QUERY", "AUTO")
 _CLOCK = re.compile(r"\b(now|current_timestamp|current_date|curdate|unix_timestamp)\b", re.IGNORECASE)
 _READ = re.compile(r"\b(FROM|JOIN) ([tsv]\d\w*)\b")
 _ZERO = datetime(1970, 1, 1)
@@ -44,6 +46,31 @@ def synchronised(m: Maker, seed: int, views: Sequence[View]) -> tuple[tuple[View
         out.append(_with_one_input(m, rng, _with_policy(m, rng, view, streams), streams))
     used = any(re.search(rf"\b{POINTS}\b", f"{one.refresh} {one.query}") for one in out)
     return tuple(out), used
+
+
+def on_query(m: Maker, seed: int, views: Sequence[View]) -> tuple[View, ...]:
+    """The views of a case, some of which are evaluated when they are read, or perhaps are."""
+    out = list(views)
+    for place, view in enumerate(views):
+        rng = random.Random(f"on query {seed} {view.name}")
+        if rng.random() > 0.3 or view.refresh or not _may_wait(m, view, views):
+            continue
+        refresh = "AUTO" if view.replanned is not None or rng.random() < 0.25 else "ON QUERY"
+        m.note(f"REFRESH {refresh}")
+        out[place] = replace(view, refresh=refresh, strategy=None, changes="", replan=None)
+    return tuple(out)
+
+
+def _may_wait(m: Maker, view: View, views: Sequence[View]) -> bool:
+    """Nothing needs its changes, and what is over it can be made when it is."""
+    for other in views:
+        if not re.search(rf"\b{view.name}\b", f"{other.query} {other.refresh}"):
+            continue
+        if other.refresh or f"R({view.name}" in other.query or re.search(rf"R\(\w+, {view.name}\)", other.query):
+            return False
+        if other.created != view.created or other.strategy is not None or other.replanned is not None:
+            return False
+    return True
 
 
 def _is_time(m: Maker, view: View) -> bool:
@@ -79,7 +106,7 @@ def refreshed_epochs(m: Maker, views: Sequence[View], epochs: int) -> dict[int, 
     """Epochs that are REFRESH statements, by number from 1."""
     out: dict[int, Epoch] = {}
     for view in views:
-        if view.refresh:
+        if view.refresh and view.refresh not in TIMINGS:
             share = 0.3 if view.refresh == "MANUAL" else 0.06
             for number in range(view.created + 1, (view.dropped or epochs) + 1):
                 if m.rng.random() < share:

@@ -18,7 +18,7 @@ from headwater.delta.interpret import Interpreter
 
 from .bags import Bag
 from .case import START, Case, Relation, Row, View
-from .policies import begins_empty, is_synchronised, name_of, policy_of, source_of, ticks
+from .policies import TIMINGS, begins_empty, is_synchronised, name_of, policy_of, source_of, ticks
 from .values import canonical_row, plain
 
 
@@ -218,7 +218,7 @@ class OnDuckDB:
             if isinstance(call, exp.Anonymous) and call.name.upper() == "R":
                 read, stream = (one.name for one in call.expressions)
                 name = f"{read}@{stream}"
-            elif view.refresh and table.name not in own:
+            elif view.refresh and view.refresh not in TIMINGS and table.name not in own:
                 read, name = table.name, name_of(table.name, view.refresh, view.name)
             else:
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 from unittest import mock
@@ -13,17 +13,23 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
-from headwater.algebra.nodes import Node
+from headwater.algebra.during import with_windows
+from headwater.algebra.nodes import Node, Scan
 from headwater.creating import refresh_policy
+from headwater.emit.probes import hashed
 from headwater.engine.copying import bring_up_to_date
+from headwater.plan.answer_from import answer_from
 from headwater.plan.program import BlockPlan, Map
+from headwater.serve.query import prepare, run_query
 from headwater.serve.subscribe import Subscription
-from headwater.sql.lower import lower_view
+from headwater.sql.lower import Answer, lower_view
 from headwater.sql.parse import parse
 from headwater.sql.statements import CreateView
+from headwater.store.catalog import RETAIN_ALL, Catalog, Kind
 
 from .bags import Bag
 from .case import START, Epoch, Relation, View
+from .contained import derived
 from .followers import Change, Follower, changes_of
 from .followers import changelog as added_up
 from .values import canonical, plain
@@ -31,6 +37,10 @@ from .values import canonical, plain
 
 class Subject(Protocol):
     """What a case is run on."""
+
+    @property
+    def observes(self) -> bool:
+        """Whether changelogs are those of all views, and not only of those that somebody follows."""
 
     def define(self, relation: Relation) -> None: ...
 
@@ -55,6 +65,9 @@ class Subject(Protocol):
 
     def contents(self, view: str) -> Bag: ...
 
+    def is_lazy(self, view: str) -> bool:
+        """Whether a view is evaluated when it is read, so that it has no changes."""
+
     def follow(self, view: View) -> Follower:
         """Subscribe to a view; whoever follows it has nothing yet."""
 
@@ -76,7 +89,12 @@ class Headwater:
     """
 
     def __init__(
-        self, database: hw.Database | None = None, looks_up: bool = False, seed: int = 0, observes: bool = True
+        self,
+        database: hw.Database | None = None,
+        looks_up: bool = False,
+        seed: int = 0,
+        observes: bool = True,
+        borrows: bool = False,
     ) -> None:
         database = database or hw.connect(":memory:")  # type: ignore[assignment]
         assert isinstance(database, hw.Database)
@@ -92,7 +110,15 @@ class Headwater:
         self._told: dict[str, list[Change]] = {}
         self._from_anew: set[str] = set()
         self.looks_up = looks_up
+        self.borrows = borrows
+        self.borrowed = 0  #: views that were planned over others that their text does not name
         self._rng = random.Random(seed)
+        #: Rolls for what is remembered, so that the other rolls stay what they are.
+        self._memory = random.Random(seed)
+        #: Relations that have an index.
+        self.indexed: list[str] = []
+        #: What relations held after epochs, by their names, when they were made, and the epochs.
+        self.remembered: dict[tuple[str, int, int], Bag] = {}
         #: How often there were so many plans to choose from.
         self.choices: Counter[int] = Counter()
         if looks_up:
@@ -111,12 +137,31 @@ class Headwater:
         self._changes = {name: bag_of(table) for name, table in changes.items()}
 
     def define(self, relation: Relation) -> None:
-        self.database.execute(relation.sql)
+        changes = relation.kind == "TABLE" or relation.is_keyed_stream
+        keeps = changes and self._memory.random() < 0.5
+        self.database.execute(f"{relation.sql} RETAIN CHANGES ALL" if keeps else relation.sql)
         self.relations[relation.name] = relation
+        self._index(relation.name)
 
     def create_view(self, view: View) -> None:
-        with mock.patch("headwater.plan.compile.cheapest_of", self._any_plan):
+        # Whatever it costs, a view is planned over another one that holds it. One with a policy may begin elsewhere so.
+        worth = 0.0 if view.refresh or not self.borrows else 1e9
+        with (
+            mock.patch("headwater.plan.compile.cheapest_of", self._any_plan),
+            mock.patch("headwater.borrowing.WORTH", worth),
+            self._any_timing(),
+        ):
             self.database.execute(view.sql)
+        program = self.database.find(view.name).program
+        self.borrowed += program is not None and program.borrowed is not None
+        self._index(view.name)
+
+    def _any_timing(self) -> mock._patch[object]:
+        """A view that may be evaluated when it is read is, or is not."""
+        return mock.patch("headwater.planning_reads.is_better_kept", self._either)
+
+    def _either(self, *_: object) -> bool:
+        return self._rng.random() < 0.5
 
     def _any_plan(self, block: Map, plans: Sequence[BlockPlan], *_: object) -> BlockPlan:
         """Of the plans of a strategy any one: they must all be right, not only the one that looks cheapest."""
@@ -131,10 +176,12 @@ class Headwater:
                 subscription.poll()
 
     def replan(self, view: View) -> None:
-        self.database.execute(view.replan_sql)
+        with self._any_timing():
+            self.database.execute(view.replan_sql)
 
     def algebra(self, view: str) -> Node:
-        return self.database.algebra(view)
+        node = self.database.algebra(view)
+        return with_windows(node) if self.is_lazy(view) else node
 
     def lowered(self, view: View) -> Node:
         """The tree of a view that could not be created."""
@@ -153,7 +200,67 @@ class Headwater:
         if self.looks_up:
             self._copy()
         self.gather()
+        self._remember()
         return self._changes
+
+    def _remember(self) -> None:
+        """Note what some relations hold of which the past is kept."""
+        for one in self.database.engine.catalog:
+            kept = one.retain == RETAIN_ALL if one.flows else one.changes is not None
+            queried = one.kind is not Kind.STREAM or one.retain == RETAIN_ALL
+            if kept and queried and one.policy is None and one.length is None and self._memory.random() < 0.4:
+                self.remembered[one.name, one.created, self.epoch] = self.contents(one.name)
+
+    def _index(self, name: str) -> None:
+        """Give a relation an index by some of its columns, now and then."""
+        relation = self.database.find(name)
+        able = [f.name for f in relation.fields if hashed(f.type)]
+        if (
+            able
+            and not relation.flows
+            and not relation.lazy
+            and relation.length is None
+            and self._memory.random() < 0.3
+        ):
+            columns = self._memory.sample(able, self._memory.randint(1, min(3, len(able))))
+            self.database.execute(f"CREATE INDEX i{len(self.indexed)} ON {name} ({', '.join(columns)})")
+            self.indexed.append(name)
+
+    def mislaid(self) -> Iterator[tuple[str, Bag, Bag]]:
+        """Relations of which point reads say something else than a query: what they say, and what that says."""
+        for name in self.indexed:
+            relation = self.database.engine.catalog.find(name)
+            if relation is None or not relation.indexes or self._memory.random() < 0.5:
+                continue
+            if relation.kind is Kind.STREAM and relation.retain != RETAIN_ALL:
+                continue
+            columns = relation.indexes[0].columns
+            rows = self.database.query(f"SELECT * FROM {name}")
+            keys = rows.select(list(columns)).drop_null()
+            if not keys.num_rows:
+                continue
+            wanted = keys.slice(self._memory.randrange(keys.num_rows), 2)
+            told = {tuple(row.values()) for row in wanted.to_pylist()}
+            picked = [i for i, row in enumerate(rows.select(list(columns)).to_pylist()) if tuple(row.values()) in told]
+            found = self.database.get_many(name, wanted)
+            expected = bag_of(rows.take(pa.array(picked, pa.int64())))
+            if bag_of(found) != expected:
+                yield name, bag_of(found), expected
+            one = dict(zip(columns, next(iter(told)), strict=True))
+            own = [row for row in rows.to_pylist() if all(row[text] == one[text] for text in columns)]
+            if len(own) == 1 and canonical(self.database.get(name, one)) != canonical(own[0]):
+                yield name, Counter([str(self.database.get(name, one))]), Counter([str(own[0])])
+
+    def misremembered(self) -> Iterator[tuple[str, int, Bag, Bag]]:
+        """Relations and epochs of which AS OF says something else than a query said then: what it says, and that."""
+        for (name, created, epoch), then in self.remembered.items():
+            found = self.database.engine.catalog.find(name)
+            if found is None or found.created != created:
+                continue
+            spelt = self._memory.choice(("AS OF EPOCH {}", "VERSION AS OF {}", "FOR VERSION AS OF {} AS q"))
+            now = bag_of(self.database.query(f"SELECT * FROM {name} {spelt.format(epoch)}"))
+            if now != then:
+                yield name, epoch, now, then
 
     def _copy(self) -> None:
         """Make the copies that were missed, and bring others up to date, not always the same ones."""
@@ -186,8 +293,61 @@ class Headwater:
     def suspended(self) -> set[str]:
         return {one.name for one in self.database.engine.catalog if one.suspended}
 
+    def is_lazy(self, view: str) -> bool:
+        return self.database.find(view).lazy
+
     def contents(self, view: str) -> Bag:
         return bag_of(self.database.query(f"SELECT * FROM {view}"))
+
+    # -- ad hoc queries ----------------------------------------------------------------------------------------------
+
+    def answers(self, view: str, rng: random.Random) -> tuple[Node, Node, Bag, Bag] | None:
+        """A query near a view's: its tree and one over whatever views answer it, and what the two say.
+
+        None if no view answers it, if rows that it names are not kept, or if it fails on a value.
+        """
+        database = self.database
+        catalog = database.engine.catalog
+        relation = database.find(view)
+        assert relation.program is not None
+        if relation.lazy or relation.program.follows_clock or not self._is_kept(relation.program.query):
+            return None
+        others = [Scan(one.name, "#other", one.fields) for one in catalog if one.kind is Kind.TABLE]
+        tree = derived(relation.program.query, rng, others)
+        outcome = answer_from(tree, database.answering.views(catalog), lambda name: 1.0, lambda before, after: True)
+        if not outcome.uses:
+            return None
+        trees = tree, outcome.node
+        try:
+            without, within = (bag_of(self._run(Answer(one, one.column_names), catalog)) for one in trees)
+        except hw.HeadwaterError as error:
+            if error.code not in ("HW501", "HW502", "HW503", "HW504"):
+                raise
+            return None
+        return tree, outcome.node, without, within
+
+    def _run(self, answer: Answer, catalog: Catalog) -> pa.Table:
+        engine = self.database.engine
+        return run_query(engine.warehouse, engine.stamps, prepare(answer, catalog), catalog)
+
+    def _is_kept(self, tree: Node) -> bool:
+        """Whether a query may read what a view has seen: the rows of a stream may be gone, or others be there."""
+        relations = self.database.relations_for_queries()
+        for scan in tree.walk():
+            if not isinstance(scan, Scan):
+                continue
+            relation = self.database.engine.catalog.find(scan.relation)
+            if relation is None or (relation.policy is not None and relation.appends):
+                return False
+            if relation.policy is not None:
+                continue
+            try:
+                found = relations.find(relation.folded)
+            except hw.UserError:
+                return False
+            if found is None or found.since != scan.since:
+                return False
+        return True
 
     # -- subscribers -------------------------------------------------------------------------------------------------
 

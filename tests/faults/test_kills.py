@@ -45,7 +45,7 @@ class Trial:
 def test_kills_at_every_fault_point(nursery: Nursery, folder: Path) -> None:
     rng = random.Random(1)
     kills = [Kill(point, nth) for point in faults.POINTS for nth in (1, rng.randint(2, 3))]
-    kills += 3 * [Kill("after commit")]  # some fall on transactions of the background, which nobody acknowledges
+    kills += 5 * [Kill("after commit")]  # some fall on transactions of the background, which nobody acknowledges
     rng.shuffle(kills)
     trial = Trial(nursery, folder, seed=1)
     trial.endure(kills)

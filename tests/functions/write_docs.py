@@ -62,8 +62,9 @@ Where Headwater is narrower than Spark it refuses or raises, and never answers d
 - Where a function takes a lambda it has to be one, without aggregates, window functions and queries in it. What
   AGGREGATE's lambda returns has the type of the start, names of fields included. ARRAY_SORT takes no lambda.
 
-The clock, `now()`, `current_timestamp()`, `current_date()`, `curdate()` and `unix_timestamp()` without an argument, is
-no function of its arguments: [queries](queries.md#windows-by-the-clock) says where it may stand. `window` and
+The clock, `now()`, `current_timestamp()`, `current_date()`, `curdate()`, `current_week()` (how many whole weeks have
+passed since Monday, 5 January 1970; Spark has no such function) and `unix_timestamp()` without an argument, is no
+function of its arguments: [queries](queries.md#windows-by-the-clock) says where it may stand. `window` and
 `session_window` make rows, and are explained [there](queries.md#windows-of-time), too, with `window_time`.
 """
 

@@ -149,7 +149,7 @@ def test_explain_is_json(db: hw.Database, view: str) -> None:
 
 
 def test_explain_of_a_query_is_that_of_the_view_it_would_be(db: hw.Database) -> None:
-    of_query = db.explain(VIEWS["pairs"]).to_dict()
+    of_query = db.explain(VIEWS["pairs"].replace("SELECT", "SELECT /*+ NO_VIEWS */", 1)).to_dict()
     of_view = db.explain("pairs").to_dict()
     assert of_query["query"] == of_view["query"]
     assert json.dumps(of_query["statements"]).replace("query", "pairs") == json.dumps(of_view["statements"])

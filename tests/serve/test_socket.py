@@ -145,7 +145,7 @@ def test_an_epoch_arrives_as_an_epoch(database, remote):
     [
         lambda db: db.execute("SELECT 1;\nSELECT nope FROM orders", name="shop.sql"),
         lambda db: db.execute("SELEKT 1"),
-        lambda db: db.execute("CREATE VIEW v REFRESH ON QUERY AS SELECT 1 AS one"),
+        lambda db: db.execute("CREATE OR REPLACE VIEW v AS SELECT 1 AS one"),
         lambda db: db.query("SELECT * FROM nowhere"),
         lambda db: db.explain("nowhere"),
         lambda db: db.insert("nowhere", []),

@@ -239,8 +239,10 @@ class _Csv:
         rng, columns = self._rng, self._relation.columns
         at = rng.randrange(len(columns))
         cells = [str(_good(c.type)).lower() if c.type == t.BOOLEAN else str(_good(c.type)) for c in columns]
-        makers: list[Callable[[], list[str]]] = [lambda: [*cells, "1"], lambda: cells[:-1]]
-        if not columns[at].nullable:
+        makers: list[Callable[[], list[str]]] = [lambda: [*cells, "1"]]
+        if len(columns) > 1:  # a line without any cell is no record
+            makers.append(lambda: cells[:-1])
+        if not columns[at].nullable and (self._null or len(columns) > 1):
             makers.append(lambda: [*cells[:at], self._null, *cells[at + 1 :]])
         if not isinstance(columns[at].type, t.String):
             wrong = _wrong(columns[at].type)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.errors import NotSupported, UserError
+from headwater.errors import UserError
 from headwater.sql import statements as st
-from headwater.sql.options import refuse_unsupported_options
 from headwater.sql.parse import parse
 
 HOUR = 3_600_000_000
@@ -178,57 +177,12 @@ def test_modes_of_a_view(mode: str):
         ("REFRESH", "HW001"),
         ("STRATEGY 'guess'", "HW004"),
         ("STRATEGY recompute", "HW001"),
-        ("RETAIN ALL", "HW001"),
     ],
 )
 def test_refused_clauses_of_a_view(text: str, code: str):
     with pytest.raises(UserError) as caught:
         view(text)
     assert caught.value.code == code
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE STREAM s (a INT)",
-        "CREATE STREAM s (a INT) RETAIN ALL",
-        "CREATE STREAM s (a INT) RETAIN 7 DAYS",
-        "CREATE STREAM s (a INT, b INT, c STRING) KEY a SEQUENCE BY b OP BY c STRICT",
-        "CREATE TAGGED STREAM s OVER r KEY a",
-        "CREATE VIEW v AS SELECT 1",
-        "CREATE STREAMED VIEW v RETAIN CHANGES 2 DAYS AS SELECT 1",
-        "EXPLAIN CREATE COMPLETE VIEW v AS SELECT 1",
-        "CREATE VIEW v STRICT REFRESH EVERY EPOCH STRATEGY 'first order' AS SELECT 1",
-        "EXPLAIN CREATE VIEW v STRATEGY 'recompute' AS SELECT 1",
-        "CREATE STATIC TABLE t (a INT)",
-        "SELECT 1",
-    ],
-)
-def test_options_carried_out_today(statement: str):
-    for parsed in parse(statement):
-        refuse_unsupported_options(parsed)
-
-
-@pytest.mark.parametrize(
-    ("statement", "pointed", "message"),
-    [
-        ("CREATE VIEW v REFRESH ON QUERY AS SELECT 1", "REFRESH ON QUERY", "REFRESH ON QUERY is not supported yet"),
-        (
-            "EXPLAIN CREATE VIEW v REFRESH ON QUERY AS SELECT 1",
-            "REFRESH ON QUERY",
-            "REFRESH ON QUERY is not supported yet",
-        ),
-    ],
-)
-def test_options_not_carried_out_yet(statement: str, pointed: str, message: str):
-    (parsed,) = parse(statement)
-    with pytest.raises(NotSupported) as caught:
-        refuse_unsupported_options(parsed)
-    error = caught.value
-    assert (error.code, error.message) == ("HW264", message)
-    assert error.hint
-    assert error.span is not None
-    assert statement[error.span.start : error.span.end] == pointed
 
 
 # -- as SyncSQL writes it --

@@ -59,6 +59,15 @@ def at(node: Node, moment: dt.datetime) -> Node:
     return transform(node, fixed)
 
 
+def without_windows(node: Node) -> Node:
+    """The tree with filters for its windows: for whoever looks at the clock when it is evaluated."""
+
+    def filtered(one: Node) -> Node:
+        return Filter(one.input, conjunction([one.starts, one.ends])) if isinstance(one, During) else one
+
+    return transform(node, filtered)
+
+
 def follows_clock(node: Node) -> bool:
     """Whether the clock decides what a tree has."""
     return any(isinstance(one, During) or any(map(reads_clock, scalars(one))) for one in node.walk())

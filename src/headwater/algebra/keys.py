@@ -32,6 +32,11 @@ def row_key(node: Node, relations: Mapping[str, tuple[str, ...]]) -> tuple[str, 
     return tuple(name for name in node.column_names if name in least)
 
 
+def unique_by(node: Node, columns: frozenset[str], relations: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether no two rows of a tree agree in some columns, and none is there twice; arguments as of `row_key`."""
+    return any(one <= columns for one in _Keys(relations).sets(node))
+
+
 class _Keys(Unique):
     """Unique sets of columns that follow from the keys of relations, too."""
 

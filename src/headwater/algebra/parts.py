@@ -25,6 +25,7 @@ from headwater.algebra.nodes import (
     Repeat,
     Scan,
     Union,
+    scalars,
     transform,
 )
 from headwater.algebra.scalars import Call, Column, Literal, Scalar, call, conjunction, conjuncts
@@ -68,14 +69,8 @@ class PartQuery:
     @cached_property
     def whole(self) -> frozenset[str]:
         """Relations that it reads whole, perhaps beside parts of them."""
-        named: set[str] = set()
-        for node in self.query.walk():
-            for condition in conjuncts(node.predicate) if isinstance(node, Filter) else ():
-                match condition:
-                    case Call(args=(Column(name=part), Call(function="bound"))):
-                        named.add(part)
-                    case Call(args=(Call(function="bound"), Column(name=part))):
-                        named.add(part)
+        filters = [node for node in self.query.walk() if isinstance(node, Filter)]
+        named = {_compared(condition) for one in filters for condition in conjuncts(one.predicate)}
         scans = [node for node in self.query.walk() if isinstance(node, Scan)]
         return frozenset(one.relation for one in scans if f"{one.alias}.{PART}" not in named)
 
@@ -83,6 +78,23 @@ class PartQuery:
     def is_empty_over_nothing(self) -> bool:
         """Whether a part is empty if all parts that it reads are."""
         return _is_empty(self.query, self.whole)
+
+    @cached_property
+    def is_blind(self) -> bool:
+        """Whether it has the same rows wherever the same rows lie in other parts: it does not look at PART.
+
+        What is left out are the conditions that say which parts a reference reads.
+        """
+        subscripts = {f"{node.alias}.{PART}" for node in self.query.walk() if isinstance(node, Scan)}
+        for node in self.query.walk():
+            for scalar in scalars(node):
+                parts = conjuncts(scalar) if isinstance(node, Filter) else [scalar]
+                for one in parts:
+                    if _compared(one) is None and any(
+                        isinstance(each, Column) and each.name in subscripts for each in one.walk()
+                    ):
+                        return False
+        return True
 
     def read_by(self, subscript: int) -> Iterator[tuple[str, range]]:
         """The parts that a part needs, by relation."""
@@ -102,6 +114,16 @@ class PartQuery:
             "query": str(self.query),
             "references": [[one.relation, one.first.to_json(), one.last.to_json()] for one in self.references],
         }
+
+
+def _compared(condition: Scalar) -> str | None:
+    """The column that a condition compares with a bound, if it does nothing else."""
+    match condition:
+        case Call(args=(Column(name=part), Call(function="bound"))):
+            return part
+        case Call(args=(Call(function="bound"), Column(name=part))):
+            return part
+    return None
 
 
 def bound(place: int) -> Scalar:

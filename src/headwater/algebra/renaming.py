@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -21,6 +21,7 @@ from headwater.algebra.nodes import (
     Sum,
     Union,
     rebuild,
+    transform,
 )
 from headwater.algebra.scalars import Column, Scalar, substitute
 
@@ -31,7 +32,8 @@ def canonical(node: Node) -> str:
     Trees with the same text have the same columns in the same order, though under other names.
     """
     numbers = count(1)
-    return str(_Renaming(lambda scan: replace(scan, alias=f"r{next(numbers)}"), lambda: f"c{next(numbers)}").node(node))
+    numbered = _Renaming(lambda scan: replace(scan, alias=f"r{next(numbers)}"), lambda _: f"c{next(numbers)}")
+    return str(numbered.node(node))
 
 
 def reread(node: Node, scan: Callable[[Scan], Scan]) -> Node:
@@ -39,8 +41,30 @@ def reread(node: Node, scan: Callable[[Scan], Scan]) -> Node:
     return _Renaming(scan, None).node(node)
 
 
+def with_definitions(node: Node, definitions: Mapping[str, Node]) -> Node:
+    """The tree with trees in place of the scans of some relations, and so in these.
+
+    What stands in place of a scan is known by the names of both, so that it can stand in several places.
+    """
+
+    def replaced(one: Node) -> Node:
+        if not isinstance(one, Scan) or one.relation not in definitions:
+            return one
+        outer = one.alias.lstrip("#")
+        rows = with_definitions(definitions[one.relation], definitions)
+
+        def both(name: str) -> str:
+            return f"#{outer}_{name.lstrip('#')}"
+
+        rows = _Renaming(lambda scan: replace(scan, alias=both(scan.alias)), both).node(rows)
+        names = zip(one.column_names, rows.schema, strict=True)
+        return Project(rows, tuple((name, rows.column(f.name)) for name, f in names))
+
+    return transform(node, replaced)
+
+
 class _Renaming:
-    def __init__(self, scan: Callable[[Scan], Scan], fresh: Callable[[], str] | None) -> None:
+    def __init__(self, scan: Callable[[Scan], Scan], fresh: Callable[[str], str] | None) -> None:
         self._scan = scan
         self._fresh = fresh
         self._done: dict[int, Node] = {}
@@ -112,18 +136,18 @@ class _Renaming:
         fresh = self._fresh
         match node:
             case Project(columns=columns):
-                return replace(node, columns=tuple((fresh(), scalar) for _, scalar in columns))
+                return replace(node, columns=tuple((fresh(name), scalar) for name, scalar in columns))
             case Sum(keys=keys, terms=terms, picks=picks):
                 return replace(
                     node,
-                    keys=tuple((fresh(), scalar) for _, scalar in keys),
-                    terms=tuple((fresh(), scalar) for _, scalar in terms),
-                    picks=tuple((fresh(), one) for _, one in picks),
+                    keys=tuple((fresh(name), scalar) for name, scalar in keys),
+                    terms=tuple((fresh(name), scalar) for name, scalar in terms),
+                    picks=tuple((fresh(name), one) for name, one in picks),
                 )
             case Present(outputs=outputs):
-                return replace(node, outputs=tuple((fresh(), scalar) for _, scalar in outputs))
+                return replace(node, outputs=tuple((fresh(name), scalar) for name, scalar in outputs))
             case Over(outputs=outputs):
-                return replace(node, outputs=tuple((fresh(), scalar) for _, scalar in outputs))
+                return replace(node, outputs=tuple((fresh(name), scalar) for name, scalar in outputs))
         return node
 
 

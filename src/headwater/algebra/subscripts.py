@@ -102,6 +102,13 @@ class Subscript:
                 return self.sign == "*" and left.is_constant and left.at(0) >= 0 and right.rises
         return False
 
+    def keeps_distance(self, other: Subscript) -> bool:
+        """Whether both rise, and the other one lies always equally far from it."""
+        if not (self.rises and other.rises) or self.slope != other.slope:
+            return False
+        distance = other.at(0) - self.at(0)
+        return all(other.at(j) - self.at(j) == distance for j in range(math.lcm(self.period, other.period)))
+
     def least_from(self, begin: int) -> int | None:
         """Its least value for `begin` and all later subscripts; None if it has none, or none that is found soon."""
         if self.rises:

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from headwater.cli import check, demo, explain, init, run, sql, status, subscribe
+from headwater.cli import check, demo, explain, init, run, serve, sql, status, subscribe
 from headwater.cli.background import is_idle
 from headwater.cli.render import UNWRITABLE, writing
 from headwater.cli.report import debugging, report
@@ -34,6 +34,7 @@ examples:
   headwater explain revenue             how a view is kept fresh
   headwater status                      what is in the warehouse
   headwater subscribe revenue           follow the changes of a view
+  headwater serve                       answer for the warehouse over HTTP
   headwater demo                        watch a pipeline on a local Spark, for about a minute
   headwater init shop                   make a small project that runs at once
   headwater run                         follow the project's sources and keep its views fresh
@@ -62,7 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"headwater {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for module in (demo, init, run, sql, subscribe, explain, status, check):
+    for module in (demo, init, run, sql, subscribe, serve, explain, status, check):
         module.add_parser(commands, common)
     return parser
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,13 +11,13 @@ from typing import TextIO
 
 import pyarrow as pa
 
-from headwater.cli import values
 from headwater.errors import UserError
 from headwater.results import Result
+from headwater.serve import values
+from headwater.serve.lines import csv_lines, json_lines, jsonl_lines, rows_of
 
 UNWRITABLE = "HW462"
 FORMATS = ("table", "csv", "json", "jsonl")
-_BATCH_ROWS = 10_000
 _NARROWEST_CUT = 6
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -104,6 +103,7 @@ class Writer:
         else:
             message = result.message or result.statement
             yield f"{message} ({took})" if took else message
+        yield from (f"note: {notice}" for notice in result.notices)
 
 
 def counted(number: int, noun: str) -> str:
@@ -119,7 +119,7 @@ def table_lines(table: pa.Table, screen: Screen | None = None, null: str = "NULL
     right = [values.is_number(kind) for kind in kinds]
     rows = [
         [null if value is None else _cell(value, kind) for value, kind in zip(row, kinds, strict=True)]
-        for row in _rows(shown)
+        for row in rows_of(shown)
     ]
     names = [_printable(name) for name in table.column_names]
     widths = [max([width(name), *(width(row[i]) for row in rows)]) for i, name in enumerate(names)]
@@ -134,41 +134,6 @@ def table_lines(table: pa.Table, screen: Screen | None = None, null: str = "NULL
         yield f"... {counted(hidden, 'more row')}"
 
 
-def csv_lines(table: pa.Table) -> Iterator[str]:
-    """RFC 4180 with a header line; NULL is an empty field, the empty string is `""`."""
-    kinds = [field.type for field in table.schema]
-    yield ",".join(_csv_field(name) for name in table.column_names)
-    for row in _rows(table):
-        yield ",".join(
-            "" if value is None else _csv_field(values.text(value, kind))
-            for value, kind in zip(row, kinds, strict=True)
-        )
-
-
-def json_lines(table: pa.Table) -> Iterator[str]:
-    """One array of objects, one object a line."""
-    if not table.num_rows:
-        yield "[]"
-        return
-    objects = jsonl_lines(table)
-    last = next(objects)
-    yield "["
-    for line in objects:
-        yield last + ","
-        last = line
-    yield last
-    yield "]"
-
-
-def jsonl_lines(table: pa.Table) -> Iterator[str]:
-    """One object a row."""
-    kinds = [field.type for field in table.schema]
-    names = [json.dumps(name, ensure_ascii=False) for name in _distinct(table.column_names)]
-    for row in _rows(table):
-        cells = (values.json_text(value, kind) for value, kind in zip(row, kinds, strict=True))
-        yield "{" + ", ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True)) + "}"
-
-
 def width(text: str) -> int:
     """Columns a text takes on a terminal: two for wide characters, none for combining ones."""
     if text.isascii():
@@ -180,15 +145,6 @@ def _char_width(char: str) -> int:
     if unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-def _rows(table: pa.Table) -> Iterator[Sequence[object]]:
-    if not table.num_columns:
-        yield from ([] for _ in range(table.num_rows))
-        return
-    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
-        # Columns by position, not by name: two may have the same one.
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def _cell(value: object, kind: pa.DataType) -> str:
@@ -232,23 +188,3 @@ def _cut(cell: str, room: int) -> str:
             break
         kept.append(char)
     return "".join(kept) + "…"
-
-
-def _csv_field(text: str) -> str:
-    if text and not any(c in text for c in ',"\r\n') and text == text.strip():
-        return text
-    return '"' + text.replace('"', '""') + '"'
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Names that can be keys of one object: the second `a` becomes `a_2`, or the next one that is free."""
-    taken, out = set(names), []
-    for i, name in enumerate(names):
-        number = 2
-        if name in names[:i]:
-            while f"{name}_{number}" in taken:
-                number += 1
-            name = f"{name}_{number}"
-            taken.add(name)
-        out.append(name)
-    return out

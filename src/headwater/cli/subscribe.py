@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.cli.render import Screen, csv_lines, jsonl_lines, table_lines, writing
+from headwater.cli.render import Screen, table_lines, writing
 from headwater.cli.target import find_target
 from headwater.serve.changes import Changes
+from headwater.serve.lines import csv_lines, jsonl_lines
 
 _EXAMPLES = """\
 examples:

@@ -81,6 +81,8 @@ class Emitter:
             statement needs of them.
         single: relations of whose stored rows what a statement reads is there once, row by row: nothing needs to be
             added up, or multiplied. None where nobody has looked.
+        standing: temporary views that stand for the stores of relations, by the relations' names.
+        defined: relations that the statement itself defines, in its WITH clause.
     """
 
     def __init__(
@@ -90,8 +92,12 @@ class Emitter:
         coming: str | None = None,
         found: Mapping[str, str] | None = None,
         single: frozenset[str] | None = None,
+        standing: Mapping[str, str] | None = None,
+        defined: frozenset[str] = frozenset(),
     ) -> None:
         self._single = single
+        self._standing = standing or {}
+        self._defined = defined
         self._coming = coming
         self._found = found or {}
         self._grouped = grouped or {}
@@ -101,23 +107,25 @@ class Emitter:
 
     def for_coming(self, relation: str) -> Emitter:
         """The same for when a relation's change is rows that come, each once."""
-        return Emitter(self._grouped, self._net, relation, self._found)
+        return Emitter(self._grouped, self._net, relation, self._found, standing=self._standing)
 
     def finding(self, found: Mapping[str, str]) -> Emitter:
         """The same for when views stand for the stores of some scans."""
-        return Emitter(self._grouped, self._net, self._coming, found)
+        return Emitter(self._grouped, self._net, self._coming, found, standing=self._standing)
 
     def for_single(self, relations: frozenset[str]) -> Emitter:
         """The same for when what is read of some relations is there once, row by row."""
-        return Emitter(self._grouped, self._net, self._coming, self._found, relations)
+        return Emitter(self._grouped, self._net, self._coming, self._found, relations, self._standing)
 
     def is_single(self, node: Node) -> bool:
         """Whether it is known that every row that a tree yields has multiplicity one; equal rows may repeat."""
-        if self._single is None:
+        if self._single is None and self._coming is None:
             return False
         match node:
+            case Scan(relation=relation, version=Version.DELTA):
+                return relation == self._coming
             case Scan(relation=relation, version=version):
-                return relation in self._single and version is Version.STORED
+                return relation in (self._single or ()) and version is Version.STORED
             case Values() | Present() | Over():
                 return True
             case Filter() | Project() | Join() | Outer() | Union() | Explode() | Keep():
@@ -229,7 +237,9 @@ class Emitter:
     def _picked(self, node: Sum, names: tuple[str, ...], touched: str | None) -> exp.Select:
         """The entries of a map that is computed from its rows."""
         args: dict[Scalar, str] = {}
-        for scalar in (*(term for _, term in node.terms), *(arg for _, pick in node.picks for arg in pick.scalars)):
+        counted = () if node.count == ONE else (node.count,)
+        picked = (arg for _, pick in node.picks for arg in pick.scalars)
+        for scalar in (*(term for _, term in node.terms), *picked, *counted):
             args.setdefault(scalar, f"#a{len(args) + 1}")
         keys = [key for _, key in node.keys]
         if self.is_single(node.input):
@@ -245,7 +255,8 @@ class Emitter:
         def emit(scalar: Scalar) -> exp.Expr:
             return column(args[scalar], alias) if scalar in args else duckdb_scalar(scalar, lambda text: column(text))
 
-        count = bigint(total(n.copy()))
+        each = exp.Mul(this=emit(node.count), expression=n.copy()) if counted else n.copy()
+        count = bigint(total(each))
         payload: list[exp.Expr] = [count if keys else fn("COALESCE", count, number(0))]
         payload += [self._total_of(emit(term), term, n.copy()) for _, term in node.terms]
         payload += [recast(pick_sql(pick, emit), duckdb_type(pick.type)) for _, pick in node.picks]
@@ -258,7 +269,10 @@ class Emitter:
         """The same for rows that are there once each."""
         flat = self._flatten(node.input)
         keys = [flat.scalar(key) for _, key in node.keys]
-        payload: list[exp.Expr] = [exp.Count(this=exp.Star())]
+        count: exp.Expr = exp.Count(this=exp.Star())
+        if node.count != ONE:
+            count = fn("COALESCE", bigint(total(flat.scalar(node.count))), number(0))
+        payload: list[exp.Expr] = [count]
         payload += [self._total_of_once(flat.scalar(term), term) for _, term in node.terms]
         payload += [recast(pick_sql(pick, flat.scalar), duckdb_type(pick.type)) for _, pick in node.picks]
         query = flat.select([as_column(v, text) for v, text in zip([*keys, *payload], names, strict=True)])
@@ -479,12 +493,14 @@ class Emitter:
         table.set("alias", exp.TableAlias(this=name(alias)))
         for text, stored in self._repeats(node.relation).items():
             columns[f"{alias}.{text}"] = column(stored, alias)
-        if (delta and node.relation == self._coming) or self.is_single(node):
+        if self.is_single(node):
             counts = []
         return Flat([table], self._visible(node.relation, 0 if delta else node.since, alias), columns, counts)
 
     def _store(self, node: Scan) -> exp.Table:
-        found = self._found.get(node.alias)
+        if node.relation in self._defined:
+            return exp.Table(this=name(node.relation))
+        found = self._found.get(node.alias) or self._standing.get(node.relation)
         return found_table(found) if found is not None else store_table(node.relation)
 
     def _scan_rows(self, node: Scan) -> exp.Query:

@@ -247,7 +247,11 @@ def rebuild_statements(one: Map, emitter: Emitter) -> tuple[Fill, Fill]:
         there = exp.Select(expressions=[*(column(text) for text, _ in named), column(MULTIPLICITY)])
         return fill(pending, emitter.rows(Project(one.source, named))), fill(pending, there.from_(stored, copy=False))
     if one.sums is not None:
-        negated = [exp.Neg(this=column(f.name)) for f in one.sums.payload]
+        picks = {text: pick.type for text, pick in one.sums.picks}  # what is there stays there
+        negated = [
+            recast(exp.null(), duckdb_type(picks[f.name])) if f.name in picks else exp.Neg(this=column(f.name))
+            for f in one.sums.payload
+        ]
         keys_now = [column(text) for text, _ in one.sums.keys]
         minus = exp.Select(expressions=[*keys_now, *negated, column(MULTIPLICITY)]).from_(stored, copy=False)
         delta = delta_table(one.name)

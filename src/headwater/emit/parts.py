@@ -28,6 +28,9 @@ from headwater.emit.layout import (
 )
 from headwater.emit.maintain import epoch_parameter
 
+#: The column that `hashes_of_part` yields.
+HASHES = "hash"
+
 
 @dataclass(frozen=True)
 class PartSQL:
@@ -145,13 +148,12 @@ def rows_of_part(view: str) -> str:
     return sql(rows.where(exp.EQ(this=column(PART), expression=part_parameter()), copy=False))
 
 
-def differ_in(relation: str, columns: tuple[str, ...]) -> str:
-    """A query that says whether no two rows of a part agree in some columns, NULL with NULL; takes `$part`.
+def hashes_of_part(relation: str, columns: tuple[str, ...]) -> str:
+    """A query for the hashes of some columns of the rows of a part, as 64-bit numbers; takes `$part`.
 
-    It compares hashes: where no two are equal, no two rows agree. (A million rows of two texts: 71 ms of processor
-    time, where GROUP BY takes 100.)
+    Where no two are equal, no two rows agree in the columns, NULL with NULL. It costs little: a column is hashed once
+    for each value in its dictionary. (A million rows of two texts: 6 ms.)
     """
-    hashes = exp.Count(this=exp.Distinct(expressions=[fn("HASH", *map(column, columns))]))
-    rows = exp.Select(expressions=[exp.EQ(this=exp.Count(this=exp.Star()), expression=hashes)])
+    rows = exp.Select(expressions=[as_column(fn("HASH", *map(column, columns)), HASHES)])
     rows = rows.from_(store_table(relation), copy=False)
     return sql(rows.where(exp.EQ(this=column(PART), expression=part_parameter()), copy=False))

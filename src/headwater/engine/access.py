@@ -31,7 +31,9 @@ WISHES = 3
 IDLE_EPOCHS = 2_000
 #: If it cannot be made, it is tried again after so many.
 REFUSED_EPOCHS = 200
-#: It is brought up to date when so many rows are not in it, which are scanned, and one of the last epochs has used it.
+#: An index is brought up to date when so many rows are not in it.
+INDEX_TAIL_ROWS = 10_000
+#: Another copy is, when so many rows are not in it, which are scanned, and one of the last epochs has used it.
 TAIL_ROWS = 130_000
 LAST_EPOCHS = 5
 
@@ -53,6 +55,8 @@ class Access:
         self.wishes: dict[Path, int] = {}
         #: Paths of which no copy could be made, and the epoch until which it is not tried again.
         self.refused: dict[Path, int] = {}
+        #: Paths of indexes: their copies are always kept.
+        self.pinned: frozenset[Path] = frozenset()
         self._numbers: dict[Path, int] = {}
         self._sizes: dict[str, int] = {}
         self._hits = Sources()
@@ -113,17 +117,24 @@ class Access:
         return [copy for path, copy in list(self.copies.items()) if path.store == store]
 
     def in_use(self, copy: SortedCopy, epoch: int) -> bool:
-        return copy.used >= epoch - IDLE_EPOCHS
+        return copy.path in self.pinned or copy.used >= epoch - IDLE_EPOCHS
 
     def _is_late(self, copy: SortedCopy, epoch: int) -> bool:
         """Whether something is to be done about a copy."""
         if self.refused.get(copy.path, 0) > epoch:
             return False
+        if copy.path in self.pinned and copy.behind > INDEX_TAIL_ROWS:
+            return True
         return (copy.behind > TAIL_ROWS and copy.used >= epoch - LAST_EPOCHS) or not self.in_use(copy, epoch)
 
     def due(self, epoch: int) -> list[Path]:
         """Paths whose copy is to be made, brought up to date, or dropped; safe to ask from any thread."""
         wished = [path for path, epochs in list(self.wishes.items()) if epochs >= WISHES]
+        wished += [
+            path
+            for path in self.pinned
+            if path not in self.copies and path not in wished and self.refused.get(path, 0) <= epoch
+        ]
         late = [copy.path for copy in list(self.copies.values()) if self._is_late(copy, epoch)]
         return wished + late
 

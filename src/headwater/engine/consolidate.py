@@ -92,7 +92,16 @@ class Consolidator:
                 sorting.interrupt()
         self._thread.join()
 
+    def _forget_dropped(self) -> None:
+        """A store that was dropped may have a successor of the same name, which is smaller."""
+        with contextlib.suppress(KeyError):  # there is none, or another thread was faster
+            while self._engine.dropped:
+                store = self._engine.dropped.pop()
+                self._sizes.pop(store, None)
+                self._parts.pop(store, None)
+
     def _due(self) -> list[str]:
+        self._forget_dropped()
         appended = dict(self._engine.appended)
         grown = {n for n, rows in appended.items() if rows > self._room(self._sizes.get(n, 0))}
         frontiers = dict(self._engine.book.frontiers)
@@ -202,6 +211,7 @@ def trim(engine: Engine, stream: str) -> None:
         if limit <= relation.begins:
             return
         after = engine.catalog.with_changed(replace(relation, begins=limit))
+        engine.access.rewritten(relation.name)
         with engine.transaction():
             engine.connection.execute(f'DELETE FROM {sql(store_table(relation.name))} WHERE "{EPOCH}" <= {int(limit)}')
             engine.change_catalog(after)

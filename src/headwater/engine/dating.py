@@ -10,23 +10,26 @@ counted and kept aside, in `data."s#late"`. Rows are judged by the watermark bef
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.algebra.parts import PART
 from headwater.emit import changes
+from headwater.emit.probes import Probe
 from headwater.engine.ground import NOTHING_DONE
 from headwater.engine.ingest import row_number
 from headwater.engine.part_limits import takes_rows_for
+from headwater.engine.sources import Sources
 from headwater.engine.tagger import Tagger
 from headwater.engine.ticks import SECOND, microseconds
+from headwater.engine.workspace import Workspace
 from headwater.errors import UserError
-from headwater.store.catalog import Relation
+from headwater.store.catalog import Catalog, Relation
 
 TOO_LATE, OUT_OF_BOUNDS = "too late", "out of bounds"
 #: A row may be that far ahead of the clock: clocks differ, and zones are forgotten.
@@ -46,23 +49,41 @@ class Arrived:
     latest: int | None = None
 
 
-class Dater(Tagger):
-    """The part of a resolver that knows of event time.
+@dataclass
+class Coming:
+    """Event time in an epoch: what a resolver notes of it, and what is done for parts then.
 
     Attributes:
         watermarks: of streams, in microseconds since 1970, as of the epoch before.
         lenient: rows that are out of bounds are kept aside; else they are refused.
-        told: times that streams were told so far.
+        told: times that streams were told so far by ADVANCE STREAM.
+        arrived: what has come to streams with event time so far.
     """
 
-    watermarks: Mapping[str, int] = {}
+    watermarks: Mapping[str, int] = field(default_factory=dict)
     lenient: bool = False
-    told: Mapping[str, int] = {}
+    told: dict[str, int] = field(default_factory=dict)
+    arrived: dict[str, Arrived] = field(default_factory=dict)
 
-    @cached_property
-    def arrived(self) -> dict[str, Arrived]:
-        """What has come to streams with event time so far."""
-        return {}
+
+class Dater(Tagger):
+    """The part of a resolver that knows of event time."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        catalog: Catalog,
+        workspace: Workspace,
+        statements: dict[tuple[str, ...], object],
+        readers: Mapping[str, int],
+        look_up: Callable[[Probe, int], str],
+        sources: Sources,
+        clock: dt.datetime,
+        coming: Coming | None = None,
+    ) -> None:
+        """Make it for one epoch; see `Ground`. What it finds out about event time is noted in `coming`."""
+        super().__init__(connection, catalog, workspace, statements, readers, look_up, sources, clock)
+        self._coming = coming or Coming()
 
     def _advance(self, stream: Relation, moment: dt.datetime) -> None:
         """A stream is told a time.
@@ -76,7 +97,7 @@ class Dater(Tagger):
                 f"{stream.name} has no event time to advance",
                 hint="a stream has it with TIMESTAMP BY column; a KEY rules it out",
             )
-        at, watermark = microseconds(moment), self.watermarks.get(stream.name)
+        at, watermark = microseconds(moment), self._coming.watermarks.get(stream.name)
         limit = microseconds(self._clock) + AHEAD
         if watermark is not None and stream.length is not None:
             limit = min(limit, watermark + MOST_MISSING * stream.length * SECOND)
@@ -86,7 +107,8 @@ class Dater(Tagger):
                 f"{stream.name} cannot advance to {moment}: that is out of all bounds",
                 hint=f"no more than {MOST_MISSING:,} parts at once, nor than a day after the clock, nor before 1970",
             )
-        self.told = {**self.told, stream.name: max(at, self.told.get(stream.name, at))}
+        told = self._coming.told
+        told[stream.name] = max(at, told.get(stream.name, at))
 
     def _stamped(self, relation: Relation, rows: pa.Table) -> pa.Table:
         rows = super()._stamped(relation, rows)
@@ -109,7 +131,7 @@ class Dater(Tagger):
 
     def _note(self, relation: Relation, moments: Numbers, length: int | None) -> None:
         """Remember which parts rows came for, and the latest time."""
-        came = self.arrived.setdefault(relation.name, Arrived())
+        came = self._coming.arrived.setdefault(relation.name, Arrived())
         low, high = int(moments.min()), int(moments.max())
         came.latest = high if came.latest is None else max(high, came.latest)
         if length is None:
@@ -124,14 +146,14 @@ class Dater(Tagger):
 
     def _horizon(self, relation: Relation) -> int:
         """What is over by this time is closed."""
-        watermark, takes = self.watermarks.get(relation.name), takes_rows_for(relation)
+        watermark, takes = self._coming.watermarks.get(relation.name), takes_rows_for(relation)
         return watermark - takes if watermark is not None and takes is not None else 0
 
     def _within_bounds(self, relation: Relation, rows: pa.Table, moments: Numbers) -> tuple[pa.Table, Numbers]:
         limit = microseconds(self._clock) + AHEAD
-        watermark = self.watermarks.get(relation.name)
+        watermark = self._coming.watermarks.get(relation.name)
         # A pipeline cannot be told to go on: what comes after a long silence is taken, whatever that costs.
-        if watermark is not None and relation.length is not None and not self.lenient:
+        if watermark is not None and relation.length is not None and not self._coming.lenient:
             limit = min(limit, watermark + MOST_MISSING * relation.length * SECOND)
         bad: Flags = (moments < 0) | (moments > limit)
         if relation.length is not None and not bad.all():
@@ -139,7 +161,7 @@ class Dater(Tagger):
             bad |= moments < newest - MOST_MISSING * relation.length * SECOND
         if not bad.any():
             return rows, moments
-        if not self.lenient:
+        if not self._coming.lenient:
             raise self._out_of_bounds(relation, int(bad.argmax()), int(moments[bad.argmax()]))
         self._set_aside(relation, rows.filter(pa.array(bad)), OUT_OF_BOUNDS)
         return rows.filter(pa.array(~bad)), moments[~bad]
@@ -152,11 +174,11 @@ class Dater(Tagger):
             now = self._clock.replace(microsecond=0)
             why = f"lies more than a day after the clock, which reads {now}"
             hint = "correct the row, or set the clock: ADVANCE CLOCK TO"
-        elif relation.name not in self.watermarks or moment < self.watermarks[relation.name]:
+        elif relation.name not in self._coming.watermarks or moment < self._coming.watermarks[relation.name]:
             why = f"lies more than {MOST_MISSING:,} parts before the newest row"
             hint = "correct the row; if it is right, insert older rows first"
         else:
-            newest = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=self.watermarks[relation.name])
+            newest = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=self._coming.watermarks[relation.name])
             why = f"lies more than {MOST_MISSING:,} parts after the newest row, of {newest}"
             hint = (
                 f"correct the row; if it is right, ADVANCE STREAM {relation.name} TO a time between, as often as needed"

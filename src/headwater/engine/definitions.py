@@ -15,15 +15,17 @@ from headwater.emit.maintain import create_map, create_store, row_columns, store
 from headwater.emit.synchronise import create_waiting, first_rows, waiting_of
 from headwater.engine import faults, part_book
 from headwater.engine.changelogs import create_kept
+from headwater.engine.dating import Coming
 from headwater.engine.engine import Engine, Epoch, undoing
 from headwater.engine.failures import NotPlanned, ViewFailed
 from headwater.engine.parts import PartRound, PartStatements
 from headwater.engine.rebuild import Rebuild, current_maps, lost_stream, plan_rebuild
 from headwater.errors import UserError
 from headwater.plan.program import Program
+from headwater.plan.widening import Widened, widened
 from headwater.sql.names import fold
 from headwater.store import catalog as catalogs
-from headwater.store.catalog import RETAIN_ALL, Catalog, Relation
+from headwater.store.catalog import RETAIN_ALL, Catalog, Index, Relation
 
 
 def create_base(engine: Engine, relation: Relation) -> None:
@@ -36,6 +38,8 @@ def create_base(engine: Engine, relation: Relation) -> None:
             engine.connection.execute(create_store(relation.buried, row_columns(relation.buried_fields)))
         if relation.keeps_late:
             engine.connection.execute(create_store(relation.late, row_columns(relation.late_fields)))
+        if relation.changes is not None:
+            engine.connection.execute(create_kept(relation))
         engine.change_catalog(after)
     engine.adopt(after)
 
@@ -72,7 +76,9 @@ def _create_part_views(engine: Engine, relations: Sequence[Relation], net: bool)
         for stream in partly:
             part_book.erase_parts(engine.connection, stream.name)
             after = after.with_changed(replace(stream, whole=engine.epoch))
-        round_ = PartRound(engine.connection, after, engine.workspace(), engine.book, engine.epoch, engine.append_part)
+        round_ = PartRound(
+            engine.connection, after, engine.workspace(), engine.book, engine.epoch, engine.append_part, Coming()
+        )
         begun.append(round_)
         for stream in (*kept, *partly):
             round_.begin_anew(stream)
@@ -98,13 +104,18 @@ def _stored_in_part(engine: Engine, views: Sequence[Relation]) -> Iterable[Relat
 
 def create_view(engine: Engine, relation: Relation, made: Sequence[Relation] = ()) -> None:
     """Make a view and fill it from what its inputs hold; `made` are relations that it reads and that are made first."""
+    assert relation.program is not None
+    wide = Widened(relation.program)
+    if relation.lazy:
+        wide = widened(relation.program, engine.catalog.programs, engine.epoch)
+        relation = replace(relation, program=wide.program)
     with engine.tracking(relation.name):
-        _create_view_carefully(engine, relation, _needed(relation, made))
+        _create_view_carefully(engine, relation, needed(relation.program, made), wide)
 
 
-def _needed(view: Relation, made: Sequence[Relation]) -> list[Relation]:
-    """Of some relations those that a view reads, and those that these follow, in order."""
-    read = set(view.program_inputs)
+def needed(program: Program | None, made: Sequence[Relation]) -> list[Relation]:
+    """Of some relations those that a program reads, and those that these follow, in order."""
+    read = set(program.inputs) if program is not None else set()
     for one in made:
         read |= set(one.reads) if one.name in read else set()
     return [one for one in made if one.name in read and one.policy is None] + [
@@ -112,13 +123,13 @@ def _needed(view: Relation, made: Sequence[Relation]) -> list[Relation]:
     ]
 
 
-def _create_view_carefully(engine: Engine, relation: Relation, made: Sequence[Relation]) -> None:
+def _create_view_carefully(engine: Engine, relation: Relation, made: Sequence[Relation], wide: Widened) -> None:
     try:
-        _create_view(engine, relation, made, net=False)
+        _create_view(engine, relation, made, wide, net=False)
     except (ViewFailed, NotPlanned):  # perhaps only over a row that is gone already
         try:
             with engine.warehouse.cautious_planning():
-                _create_view(engine, relation, made, net=True)
+                _create_view(engine, relation, made, wide, net=True)
         except ViewFailed as failed:
             raise UserError(
                 failed.code,
@@ -127,10 +138,13 @@ def _create_view_carefully(engine: Engine, relation: Relation, made: Sequence[Re
             ) from failed
 
 
-def _create_view(engine: Engine, relation: Relation, made: Sequence[Relation], net: bool) -> None:
+def _create_view(engine: Engine, relation: Relation, made: Sequence[Relation], wide: Widened, net: bool) -> None:
     assert relation.program is not None
     engine.warehouse.plan_quickly(False)
     after = engine.catalog
+    for other in engine.catalog:
+        if other.program is not None and any(one.name in wide.maps for one in other.program.maps):
+            after = after.with_changed(replace(other, program=wide.of(other.program)))
     for new in (*made, relation):
         after = after.with_added(new)
     after = after.noting_partial(engine.epoch)
@@ -140,7 +154,9 @@ def _create_view(engine: Engine, relation: Relation, made: Sequence[Relation], n
         for stream in _newly_kept(engine.catalog, after):
             engine.connection.execute(_store_of(stream))
             after = after.with_changed(replace(stream, begins=engine.epoch))
-        there = engine.catalog.map_names
+        for name in wide.maps:  # nothing has come to them yet
+            engine.connection.execute(f"DROP TABLE {sql(store_table(name))}")
+        there = engine.catalog.map_names - wide.maps.keys()
         for one in relation.program.maps:
             if one.name not in there:
                 engine.connection.execute(create_map(one))
@@ -151,6 +167,8 @@ def _create_view(engine: Engine, relation: Relation, made: Sequence[Relation], n
         engine.flow(engine.schedule_for(after, net), workspace, engine.epoch, anew, net)
         faults.reach("view filled")
         engine.change_catalog(after)
+    for name in wide.maps:
+        engine.forget_store(name)
     engine.waiting.begin([new.name for new in made if new.policy is not None])
     engine.adopt(after)
 
@@ -210,6 +228,23 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
     return [one.name for one in (relation, *views)]
 
 
+def create_index(engine: Engine, relation: Relation, index: Index) -> None:
+    """Note an index in the catalogue; its copy is made afterwards, and again after a restart."""
+    after = engine.catalog.with_changed(replace(relation, indexes=(*relation.indexes, index)))
+    with engine.transaction(landed=lambda: engine.catalog.find_index(index.name) is not None):
+        engine.change_catalog(after)
+    engine.adopt(after)
+
+
+def drop_index(engine: Engine, relation: Relation, index: Index) -> None:
+    """Forget an index; its copy goes if no epoch uses it."""
+    left = tuple(one for one in relation.indexes if one != index)
+    after = engine.catalog.with_changed(replace(relation, indexes=left))
+    with engine.transaction(landed=lambda: engine.catalog.find_index(index.name) is None):
+        engine.change_catalog(after)
+    engine.adopt(after)
+
+
 def _stores_of(relation: Relation) -> list[str]:
     """The tables of a relation; those of a view may be in use by others."""
     stores = [one.name for one in relation.program.maps] if relation.program is not None else [relation.name]
@@ -266,10 +301,11 @@ def replan(engine: Engine, relation: Relation, program: Program) -> None:
     after = engine.catalog.with_changed(replace(relation, program=program)).noting_partial(engine.epoch)
     new = {one.name for one in program.maps} - engine.catalog.map_names
     stale = {one.name for one in program.maps} - current_maps(engine.catalog)
-    if stored_columns(relation.program.map(relation.name)) != stored_columns(program.map(relation.name)):
+    if not program.lazy and not relation.lazy and _is_stored_otherwise(relation.program, program):
         new.add(relation.name)
     stale |= new
-    lost = lost_stream(replace(program, maps=tuple(one for one in program.maps if one.name in stale)), engine.catalog)
+    filled = replace(program, maps=tuple(one for one in program.maps if one.name in stale), upper=None, held=())
+    lost = lost_stream(filled, engine.catalog)
     lost = lost or next((one.name for one in _newly_kept(engine.catalog, after)), None)
     if lost is not None:
         raise UserError(
@@ -288,6 +324,10 @@ def replan(engine: Engine, relation: Relation, program: Program) -> None:
         ) from failed
 
 
+def _is_stored_otherwise(before: Program, after: Program) -> bool:
+    return stored_columns(before.map(before.view)) != stored_columns(after.map(after.view))
+
+
 def _replan(engine: Engine, relation: Relation, after: Catalog, new: frozenset[str], stale: frozenset[str]) -> None:
     """Make the new maps, fill the stale ones, and drop what nobody needs any more."""
     program = next(one.program for one in after if one.folded == relation.folded)
@@ -295,7 +335,7 @@ def _replan(engine: Engine, relation: Relation, after: Catalog, new: frozenset[s
     engine.warehouse.plan_quickly(False)
     with engine.transaction(landed=lambda: engine.catalog.version >= after.version):
         if relation.name in new:
-            engine.connection.execute(f"DROP TABLE {sql(store_table(relation.name))}")
+            engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(relation.name))}")
         for one in program.maps:
             if one.name in new:
                 engine.connection.execute(create_map(one))

@@ -18,10 +18,11 @@ from headwater.algebra.clock import CLOCK
 from headwater.emit.duckdb import Emitter
 from headwater.emit.functions.clock import set_clock
 from headwater.emit.layout import Fill, changes_of
-from headwater.emit.probes import Found, Probe
+from headwater.emit.probes import Found, Path, Probe
 from headwater.engine import faults, part_book
 from headwater.engine.access import Access
 from headwater.engine.changelogs import changelog_query
+from headwater.engine.dating import Coming
 from headwater.engine.failures import (
     NotPlanned,
     ViewFailed,
@@ -45,13 +46,14 @@ from headwater.engine.rebuild import Rebuild, lost_stream, plan_rebuild
 from headwater.engine.schedule import Emitted, Schedule, make_schedule
 from headwater.engine.sorted_copies import Shelf
 from headwater.engine.sources import Sources
+from headwater.engine.stamps import Stamps
 from headwater.engine.subscribers import Hub
 from headwater.engine.synchronising import Round, Waiting, When, time_points
 from headwater.engine.workspace import Shown, Workspace, delta_of, pending_of
 from headwater.errors import HeadwaterError, UserError
 from headwater.plan.program import Program
 from headwater.store import catalog as catalogs
-from headwater.store.catalog import CLOCK_STREAM, Catalog, Kind, Relation
+from headwater.store.catalog import CLOCK_STREAM, Catalog, Index, Kind, Relation
 from headwater.store.warehouse import Warehouse
 
 log = logging.getLogger("headwater")
@@ -164,6 +166,8 @@ class Engine:
         self.appended: dict[str, int] = {}
         #: Stores with dead rows over which a statement failed, to be rewritten soon: until then epochs run twice.
         self.urgent: set[str] = set()
+        #: Stores that were dropped, for whoever remembers something of them to take out.
+        self.dropped: set[str] = set()
         #: How often a store was dropped: one that stands when this has not changed is the store it was.
         self.drops = 0
         #: How often the catalogue has changed. Rows that a store holds when this has not came to it in epochs.
@@ -175,6 +179,9 @@ class Engine:
         self.shelf = Shelf(warehouse.folder)
         #: What the background sorts with at the moment: nobody needs to wait for that.
         self.sorting: duckdb.DuckDBPyConnection | None = None
+        #: Whether what was read of a store still holds.
+        self.stamps = Stamps()
+        self._touched: set[str] = set()
         self._emitted: Emitted = {}
         self._building: tuple[str, float] | None = None
         self._took: dict[str, float] = {}
@@ -184,6 +191,7 @@ class Engine:
             raise translate(error) from error
 
     def _start(self) -> None:
+        self.stamps.move_all()
         self.catalog = catalogs.load(self.connection)
         found = self.connection.execute("SELECT coalesce(max(number), 0), max(clock) FROM hw.epochs").fetchone()
         assert found is not None
@@ -203,6 +211,17 @@ class Engine:
         self._statements: dict[tuple[str, ...], object] = {}
         self.access = Access()
         self._sources = Sources()
+        self._pin()
+
+    def _pin(self) -> None:
+        """Let the copies of indexes be kept."""
+        self.access.pinned = frozenset(
+            index_path(self.catalog, one, index) for one in self.catalog if not one.lazy for index in one.indexes
+        )
+
+    def last_epoch(self) -> int:
+        """The number of the last epoch."""
+        return self.epoch
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -217,6 +236,8 @@ class Engine:
     def forget_store(self, store: str) -> None:
         """A store is gone, or will be another one."""
         self.drops += 1
+        self.dropped.add(store)
+        self.urgent.discard(store)
         self.appended.pop(store, None)
         self.access.forget(store)
 
@@ -261,10 +282,13 @@ class Engine:
     # -- transactions ------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def transaction(self, landed: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    def transaction(
+        self, landed: Callable[[], bool] = lambda: False, touched: Callable[[], Set[str]] | None = None
+    ) -> Iterator[None]:
         """All or nothing; errors of DuckDB leave as errors of ours.
 
         Args:
+            touched: asked for the stores that have changed, so that their stamps move; by default all do.
             landed: asked after a COMMIT that failed, when the file has been read again: whether it happened all the
                 same. DuckDB fails so when the log took the transaction, but could not be merged into the file.
         """
@@ -274,7 +298,8 @@ class Engine:
             yield
             faults.reach("before commit")
             committing = True
-            self.connection.execute("COMMIT")
+            with self.stamps.committing(touched() if touched is not None else None):
+                self.connection.execute("COMMIT")
             faults.reach("after commit")
         except BaseException as error:
             with contextlib.suppress(duckdb.Error):
@@ -282,6 +307,7 @@ class Engine:
             self._shown.forget(self.connection)
             self.access.undone()
             self._sources.forget()
+            self.stamps.redefining = False
             if not isinstance(error, duckdb.Error):
                 raise
             if self.recover(error) and committing and landed():
@@ -308,11 +334,15 @@ class Engine:
     def change_catalog(self, after: Catalog) -> None:
         """Write a new catalogue inside the caller's transaction; call `adopt` once that has committed."""
         if after is not self.catalog:
+            self.stamps.redefining = True
             catalogs.save(self.connection, self.catalog, after)
 
     def adopt(self, after: Catalog) -> None:
         if after is not self.catalog:
             self.catalog = after
+            self._pin()
+            self.stamps.move_all()
+            self.stamps.redefining = False
             self.redefined += 1
             self._schedule = None
             self._statements = {}
@@ -421,8 +451,8 @@ class Engine:
             for view in anew
             if _found(view, after).program is not None
         }
-        self._took = {}
-        with undoing() as begun, self.transaction(landed=lambda: self.epoch == number):
+        self._took, self._touched = {}, set()
+        with undoing() as begun, self.transaction(lambda: self.epoch == number, lambda: self._touched):
             faults.reach("epoch begun")
             workspace = self.workspace()
 
@@ -431,14 +461,15 @@ class Engine:
                 return found.get(probe.alias, "")
 
             means = self.connection, after, workspace, self._statements, schedule.readers, look_up, self._sources
-            parts = PartRound(self.connection, after, workspace, self.book, number, self.append_part, frozenset(anew))
+            coming = Coming(self.book.watermarks, lenient=asked.mark is not None)
+            parts = PartRound(
+                self.connection, after, workspace, self.book, number, self.append_part, coming, frozenset(anew)
+            )
             begun.append(parts)
-            with Resolver(*means, clock) as resolver:
-                resolver.watermarks, resolver.lenient = self.book.watermarks, asked.mark is not None
+            with Resolver(*means, clock, coming) as resolver:
                 for operation in (*time_points(after, self.last_clock, clock), *operations):
                     resolver.apply(operation)
                 resolver.finish()
-                parts.told, parts.arrived = resolver.told, resolver.arrived
                 faults.reach("changes resolved")
                 resolver.counts.pop(CLOCK_STREAM, None)
                 when = When(asked.ticks, self.last_clock, clock)
@@ -601,6 +632,7 @@ class Engine:
         with self._blaming(view):
             found = self._parsed.execute(self.connection, statement, {"epoch": epoch}).fetchone()
         added = int(found[0]) if found else 0
+        self._touched.add(store)
         self.appended[store] = self.appended.get(store, 0) + added
         self.access.appended(store, added, epoch)
 
@@ -609,6 +641,7 @@ class Engine:
         with self._blaming(view):
             found = self._parsed.execute(self.connection, statement, values).fetchone()
         added = int(found[0]) if found else 0
+        self._touched.add(store)
         self.appended[store] = self.appended.get(store, 0) + added
         self.access.appended(store, added, int(str(values["epoch"])))
         return added
@@ -649,6 +682,11 @@ class Engine:
                 if table.num_rows:
                     out[relation.name] = table
         return out
+
+
+def index_path(catalog: Catalog, relation: Relation, index: Index) -> Path:
+    """The way into a relation's store that an index is."""
+    return Path(relation.name, tuple(sorted(catalog.stored_columns(relation, index.columns))))
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import duckdb
 
 from headwater.emit.scalars import explain_runtime_error
 from headwater.errors import HeadwaterError, InternalError, UserError
+from headwater.store import budget
 from headwater.store.warehouse import DAMAGED
 
 #: Raised by a value: a division by zero, an overflow, a cast that does not fit.
@@ -60,6 +61,9 @@ def is_fatal(error: duckdb.Error) -> bool:
 def translate(error: duckdb.Error) -> HeadwaterError:
     """A DuckDB error as one of ours."""
     text = str(error).strip().split("\n", 1)[0]
+    spent = budget.current()
+    if isinstance(error, duckdb.InterruptException) and spent is not None and spent.reason is not None:
+        return spent.reason  # whoever asked has given it up: there is nothing to try again
     if is_value_error(error):
         code, reason = explain_runtime_error(str(error))
         return UserError(code, reason, hint="nothing changed")

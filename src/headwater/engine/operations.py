@@ -282,18 +282,21 @@ class Resolver(Dater):
             )
 
     def finish(self) -> None:
-        """All operations have come: what is a relation's whole delta is read as it came."""
-        for name, (relation, rows) in self._whole.items():
+        """All operations have come: what is a relation's whole delta is read as it came, unless many read it."""
+        for name in list(self._whole):
+            relation, rows = self._whole[name]
+            if self._readers.get(name, 0) > _FEW_READERS:
+                self._copy([name])
+                self._workspace.note_batch(delta_of(name))
+                continue
             source = self._register(rows, relation, relation.fields, f"#in {name}")
             query = self._emit(changes.batch_rows, relation.name, relation.fields, source)
             self._workspace.show(delta_of(name), query, rows.num_rows)
         self._whole.clear()
 
     def _put_off(self, relation: Relation, rows: pa.Table) -> bool:
-        """Whether a batch can wait to be a relation's whole delta: the first, of rows without a key, read by few."""
+        """Whether a batch can wait to be a relation's whole delta: the first, of rows without a key."""
         if relation.key or self._changed(relation) or relation.name in self._whole:
-            return False
-        if self._readers.get(relation.name, 0) > _FEW_READERS:
             return False
         self._check_batch(rows, relation, relation.fields)
         self._whole[relation.name] = relation, rows

@@ -10,11 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
 
 import duckdb
+import pyarrow as pa
 
 from headwater.algebra.parts import PART
 from headwater.emit.layout import MULTIPLICITY, sql, store_table
 from headwater.engine.ticks import SECOND
 from headwater.store.catalog import Catalog, Relation
+
+#: More lines than these are written as a table.
+_FEW_LINES = 500
+_COLUMNS = "relation", "part", "rows", "epoch", "single"
 
 
 @dataclass(frozen=True)
@@ -161,10 +166,15 @@ def save(
     for name in moved:
         save_frontier(connection, name, after[name])
     lines = [(one.relation, one.part, one.rows, epoch, one.single) for one in changes]
-    for begin in range(0, len(lines), 1000):
-        some = lines[begin : begin + 1000]
-        places = ", ".join(["(?, ?, ?, ?, ?)"] * len(some))
-        connection.execute(f"INSERT INTO hw.parts VALUES {places}", [value for line in some for value in line])
+    if len(lines) > _FEW_LINES:
+        columns = zip(*lines, strict=True)
+        table = pa.table([pa.array(values) for values in columns], list(_COLUMNS))
+        connection.register("#lines", table)
+        connection.execute('INSERT INTO hw.parts FROM "#lines"')
+        connection.unregister("#lines")
+    elif lines:
+        places = ", ".join(["(?, ?, ?, ?, ?)"] * len(lines))
+        connection.execute(f"INSERT INTO hw.parts VALUES {places}", [value for line in lines for value in line])
 
 
 def save_frontier(connection: duckdb.DuckDBPyConnection, relation: str, frontier: Frontier) -> None:

@@ -22,24 +22,28 @@ from headwater.algebra.parts import PartQuery, Reference
 from headwater.algebra.simplify import simplify
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
+from headwater.emit.part_runs import CopySQL, copying
 from headwater.emit.parts import (
     PartSQL,
     RangeSQL,
     changed_rows,
-    differ_in,
     part_statements,
     range_statements,
     rows_of_part,
     withdrawal,
 )
-from headwater.engine.dating import Arrived
+from headwater.engine.dating import Coming
+from headwater.engine.due_parts import Due
+from headwater.engine.failures import ViewFailed
+from headwater.engine.ground import NOTHING_DONE
+from headwater.engine.lone import LoneRows
 from headwater.engine.part_book import Book, Change, Frontier, save
+from headwater.engine.part_runs import Alike, Stretches
 from headwater.engine.workspace import Workspace, delta_of
+from headwater.errors import UserError
 from headwater.plan.parts import PartProgram
 from headwater.store.catalog import Catalog, Relation
 
-#: A part with fewer rows is grouped at once.
-MANY_ROWS = 10_000
 #: So many parts later it is looked again whether rows are alone in their groups.
 PATIENCE = 31
 
@@ -47,6 +51,12 @@ PATIENCE = 31
 FEW_PARTS = 3
 MOST_AT_ONCE = 10_000
 LARGE_PART = 50_000
+#: So many rows at most are copied from a part to those after it at once.
+MOST_COPIED = 20_000_000
+#: So many parts that are built are compared with the one before them at first, and then twice as many, and so on.
+AT_FIRST = 8
+#: No part is as late as this one.
+FAR = 1 << 62
 
 #: Appends to a store: its name, the statement, the values it takes, and the view on whose behalf; says how many rows.
 Append = Callable[[str, str, Mapping[str, object], str], int]
@@ -63,6 +73,7 @@ class PartStatements:
     _lone: dict[bool, tuple[Lone, ...]] = field(default_factory=dict, compare=False)
     #: How many parts to evaluate before it is looked again whether rows are alone in their groups.
     patience: dict[Lone, int] = field(default_factory=dict, compare=False)
+    lone_rows: LoneRows = field(default_factory=LoneRows, compare=False)
 
     def evaluating(self, initial: bool, single: frozenset[str], lone: frozenset[Lone] = frozenset()) -> PartSQL:
         """What evaluates a part, when what is read of some relations is there once, row by row.
@@ -111,6 +122,11 @@ class PartStatements:
         return program.initialize if initial else program.update
 
     @cached_property
+    def copying(self) -> CopySQL:
+        """What lets many parts hold what one holds."""
+        return copying(self.relation.name, self.relation.fields, self.emitter)
+
+    @cached_property
     def change(self) -> Fill:
         """What fills the change of the view from what is stored in an epoch."""
         return changed_rows(self.relation.name, self.relation.fields)
@@ -137,6 +153,7 @@ class PartRound:
         book: Book,
         epoch: int,
         append: Append,
+        coming: Coming,
         renewed: Set[str] = frozenset(),
     ) -> None:
         """Begin.
@@ -148,6 +165,7 @@ class PartRound:
             book: as of the epoch before. It is written in; `undo` takes that back.
             epoch: under which number parts are stored.
             append: carries out the statements that store them.
+            coming: what comes to streams with event time; it is complete when the first stream is looked at.
             renewed: views of which all parts are built again.
         """
         self._connection = connection
@@ -155,10 +173,7 @@ class PartRound:
         self._workspace = workspace
         self._epoch = epoch
         self._append = append
-        #: Times that streams are told by ADVANCE STREAM, in microseconds since 1970.
-        self.told: Mapping[str, int] = {}
-        #: What has come to streams with event time.
-        self.arrived: Mapping[str, Arrived] = {}
+        self._coming = coming
         self._renewed = renewed
         self._before = dict(book.frontiers)
         self._lines = book.lines
@@ -170,6 +185,8 @@ class PartRound:
         self._seen: dict[tuple[str, int, tuple[str, ...]], bool] = {}
         #: The parts that have changed in this epoch, by relation.
         self._changed: dict[str, set[int]] = {}
+        self._alike = Alike(connection, catalog, book)
+        self._due = Due(catalog, book)
 
     def save(self) -> None:
         """Write what was done, inside the epoch's transaction."""
@@ -187,15 +204,15 @@ class PartRound:
         """Take note of what has come to a stream with event time."""
         assert stream.time is not None
         frontier = self.book.frontier(stream.name)
-        came = self.arrived.get(stream.name)
+        came = self._coming.arrived.get(stream.name)
         if came is not None and came.latest is not None:
             if came.rows:
                 self._note(Change(stream.name, part, rows, True) for part, rows in sorted(came.rows.items()))
                 oldest = min(came.rows)
                 frontier = replace(frontier, first=oldest if frontier.first is None else min(frontier.first, oldest))
             frontier = frontier.advanced(came.latest, stream.length)
-        if stream.name in self.told:
-            frontier = frontier.advanced(self.told[stream.name], stream.length)
+        if stream.name in self._coming.told:
+            frontier = frontier.advanced(self._coming.told[stream.name], stream.length)
         self.book.frontiers[stream.name] = frontier
 
     def _note(self, changes: Iterable[Change]) -> None:
@@ -205,6 +222,8 @@ class PartRound:
         self.changes += noted
         for one in noted:
             self._changed.setdefault(one.relation, set()).add(one.part)
+        for relation in {one.relation for one in noted}:
+            self._alike.changed(relation)
 
     def begin_anew(self, stream: Relation) -> None:
         """A stream is stored from now on: what it had before is gone."""
@@ -227,7 +246,7 @@ class PartRound:
         assert program is not None
         frontier = self.book.frontier(view.name)
         if frontier.first is None or frontier.next is None:
-            first = self._where_all_is_there(program, self._oldest(program))
+            first = self._due.where_all_is_there(program, self._due.oldest(program))
             if first is None:
                 return False
             frontier = Frontier(first, first)
@@ -249,20 +268,21 @@ class PartRound:
         Returns:
             Where it is then, and the parts that were built for it.
         """
-        older = self._oldest(program) if program.backfill else None
+        older = self._due.oldest(program) if program.backfill else None
         first = frontier.first
         assert first is not None
-        if older is None or older >= first or frontier.oldest != first or self._has_lost(program.initialize, older):
+        if older is None or older >= first or frontier.oldest != first or self._due.has_lost(program.initialize, older):
             return frontier, range(0)
-        for part in range(older, first):
-            self._evaluate(program, statements, part, older, fresh=True)
+        self._build(program, statements, range(older, first), older)
         return replace(frontier, first=older), range(older, first)
 
     def begin(self, view: Relation, statements: PartStatements) -> None:
         """Build the first parts of a view that is made in this epoch, if what they read is complete."""
         program = view.parts
         assert program is not None
-        first = self._where_all_is_there(program, self._oldest(program) if program.backfill else self._newest(program))
+        first = self._due.where_all_is_there(
+            program, self._due.oldest(program) if program.backfill else self._due.newest(program)
+        )
         if first is not None:
             self._go_on(program, statements, Frontier(first, first))
 
@@ -270,25 +290,59 @@ class PartRound:
         """Build parts as long as what they read is complete."""
         first, part = frontier.first, frontier.next
         assert first is not None and part is not None
-        while self._is_ready(program, program.query_of(part, first), part):
-            until = self._range(program, statements, part) if part > first else part
+        if part == first:
+            until = self._due.ready_until(program, program.initialize, range(first, first + 1))
+            until = self._due.ready_until(program, program.update, range(until, FAR)) if until > first else first
+        else:
+            until = self._due.ready_until(program, program.update, range(part, FAR))
+        self._build(program, statements, range(part, until), first)
+        self.book.frontiers[program.view] = replace(frontier, next=until)
+
+    def _build(self, program: PartProgram, statements: PartStatements, parts: range, first: int) -> None:
+        """Build parts for which all is there: many at once, by copying the one before, or one after the other."""
+        stretches = Stretches(self._alike, program)
+        part = parts.start
+        while part < parts.stop:
+            until = self._range(program, statements, range(part, parts.stop)) if part > first else part
+            if until == part and part > first + 1:
+                until = stretches.until(part, parts.stop, FEW_PARTS)
+                self._copy(program, statements, range(part, until))
             if until == part:
                 self._evaluate(program, statements, part, first, fresh=True)
                 until = part + 1
             part = until
-        self.book.frontiers[program.view] = replace(frontier, next=part)
 
-    def _ready_until(self, program: PartProgram, part: int) -> int:
-        """The first part from one on that is not ready, as far as one statement builds parts."""
-        until = part + 1
-        while until - part < MOST_AT_ONCE and self._is_ready(program, program.update, until):
-            until += 1
-        return until
+    def _copy(self, program: PartProgram, statements: PartStatements, parts: range) -> None:
+        """Let new parts hold what the one before them holds."""
+        view, model = program.view, parts.start - 1
+        rows = self.book.rows.get(view, {}).get(model, 0)
+        if parts:
+            self._alike.note(view, model, parts.stop - 1)
+        if not parts or not rows:
+            return
+        if rows * len(parts) > MOST_COPIED:
+            raise self._too_many(program, parts, rows)
+        single = self.book.is_single(view, range(model, model + 1))
+        run = statements.copying.fresh if single else statements.copying.netted
+        given = {"part": model, "first": parts.start, "last": parts.stop - 1, "epoch": self._epoch}
+        self._append(view, run, given, view)
+        self._note(Change(view, part, rows, single) for part in parts)
 
-    def _range(self, program: PartProgram, statements: PartStatements, part: int) -> int:
-        """Build several small parts from one on by one statement, if that can be; returns the first that is left."""
-        query = statements.lifted
-        until = self._ready_until(program, part) if query is not None else part
+    def _too_many(self, program: PartProgram, parts: range, rows: int) -> Exception:
+        stream = min(program.sources)
+        why = (
+            f"{len(parts):,} parts in a row, from {program.shown(parts.start)} on, would each hold the {rows:,} rows of"
+            f" the part before them: more than {MOST_COPIED:,} rows at once"
+        )
+        if self._coming.lenient:
+            return ViewFailed(program.view, "HW338", why)
+        hint = f"correct the time of the row, or ADVANCE STREAM {stream} in steps; {NOTHING_DONE}"
+        return UserError("HW338", f"view {program.view}: {why}", hint=hint)
+
+    def _range(self, program: PartProgram, statements: PartStatements, parts: range) -> int:
+        """Build the first of some small parts by one statement, if that can be; returns the first that is left."""
+        query, part = statements.lifted, parts.start
+        until = min(parts.stop, part + MOST_AT_ONCE)
         if query is None or until - part < FEW_PARTS:
             return part
         bounds = query.bounds(part, until - 1)
@@ -312,17 +366,50 @@ class PartRound:
         Parts that read something that was deleted, or were deleted themselves, are final.
         """
         assert frontier.first is not None and frontier.next is not None and frontier.oldest is not None
-        waiting = sorted(due)
+        waiting, following = sorted(due), frontier.next
+        stretches, size, done = Stretches(self._alike, program), AT_FIRST, 0
         while waiting:
             part = heapq.heappop(waiting)
-            if part < frontier.oldest or self._has_lost(program.query_of(part, frontier.first), part):
+            if (
+                part < done
+                or part < frontier.oldest
+                or self._due.has_lost(program.query_of(part, frontier.first), part)
+            ):
                 continue
-            if not self._evaluate(program, statements, part, frontier.first, fresh=False):
-                continue
-            for later in program.update.affected(program.view, part, part + 1, frontier.next):
+            size, done = 2 * size if part == done else AT_FIRST, part + 1
+            if part > frontier.first + 1:
+                done = max(done, stretches.until(part, min(following, part + size), FEW_PARTS))
+            if done > part + 1:
+                changed = self._copy_again(program, statements, range(part, done))
+            else:
+                changed = [part] if self._evaluate(program, statements, part, frontier.first, fresh=False) else []
+            for later in self._following(program, changed, range(done, following)):
                 if later not in due:
                     due.add(later)
                     heapq.heappush(waiting, later)
+
+    def _copy_again(self, program: PartProgram, statements: PartStatements, parts: range) -> list[int]:
+        """Let parts that are built hold what the one before them holds; returns those that have changed."""
+        view, model = program.view, parts.start - 1
+        given = {"first": parts.start, "last": parts.stop - 1, "epoch": self._epoch}
+        self._alike.note(view, model, parts.stop - 1)
+        if not self._append(view, statements.copying.again, {**given, "part": model}, view):
+            return []
+        held = self.book.rows.get(view, {})
+        rows = held.get(model, 0)
+        changed = sorted(one for (one,) in self._connection.execute(statements.copying.found, given).fetchall())
+        self._note([Change(view, part, rows - held.get(part, 0), False) for part in changed])
+        return changed
+
+    def _following(self, program: PartProgram, changed: Iterable[int], parts: range) -> set[int]:
+        """Some later parts of a view that read parts of it that have changed."""
+        own = [one.first.least_from(parts.start) for one in program.update.references if one.relation == program.view]
+        begin = min((one for one in own if one is not None), default=parts.stop)
+        found: set[int] = set()
+        for part in changed:
+            if part >= begin:
+                found |= program.update.affected(program.view, part, parts.start, parts.stop)
+        return found
 
     def _affected(self, program: PartProgram, frontier: Frontier) -> set[int]:
         """The parts that are built and read something that has changed."""
@@ -333,7 +420,12 @@ class PartRound:
             return set(range(first, following))
         found: set[int] = set()
         for relation in program.sources:
+            source = self._catalog.find(relation)
+            assert source is not None and source.length is not None
+            reach = following * program.length // source.length  # what is later, no part that is built has read
             for part in self._changed.get(relation, ()):
+                if part > reach:
+                    continue
                 found |= program.update.affected(relation, part, first + 1, following)
                 found |= program.initialize.affected(relation, part, first, first + 1)
         return found
@@ -352,7 +444,10 @@ class PartRound:
         run = statements.evaluating(initial, single, self._alone(statements, initial, single, bounds))
         values: dict[str, object] = {f"p{place}": bounds[place] for place in run.bounds}
         values |= {"part": part, "epoch": self._epoch}
-        added = self._append(program.view, run.fresh if fresh else run.again, values, program.view)
+        try:
+            added = self._append(program.view, run.fresh if fresh else run.again, values, program.view)
+        except ViewFailed as failed:
+            raise ViewFailed(failed.view, failed.code, f"{failed.reason}, in {program.shown(part)}") from failed
         if added:
             rows = added if fresh and run.single else self._rows(statements, part) - held
             self._note([Change(program.view, part, rows, fresh and run.single)])
@@ -367,21 +462,21 @@ class PartRound:
     def _alone(
         self, statements: PartStatements, initial: bool, single: frozenset[str], bounds: list[int]
     ) -> frozenset[Lone]:
-        """Groupings of parts that change nothing; to look for them costs about a third of what it saves.
+        """Groupings of parts that change nothing; to look for them costs a third of what it saves, or less.
 
         Where several rows of a group were found, it is not looked for a while.
         """
         found: set[Lone] = set()
         for lone in statements.lone(initial):
             key = lone.relation, bounds[lone.bound], lone.columns
-            if lone.relation not in single or self.book.rows.get(lone.relation, {}).get(key[1], 0) < MANY_ROWS:
+            if lone.relation not in single:
                 continue
             if key not in self._seen:
                 if statements.patience.get(lone, 0) > 0:
                     statements.patience[lone] -= 1
                     continue
-                query = differ_in(lone.relation, lone.columns)
-                [(self._seen[key],)] = self._connection.execute(query, {"part": key[1]}).fetchall()
+                rows = self.book.rows.get(lone.relation, {}).get(key[1], 0)
+                self._seen[key] = statements.lone_rows.are(self._connection, *key, rows)
                 statements.patience[lone] = 0 if self._seen[key] else PATIENCE
             if self._seen[key]:
                 found.add(lone)
@@ -391,64 +486,3 @@ class PartRound:
         """How many rows a part has by what is stored of it."""
         [(rows,)] = self._connection.execute(statements.count, {"part": part}).fetchall()
         return int(rows or 0)
-
-    # -- what is due ---------------------------------------------------------------------------------------------------
-
-    def _is_ready(self, program: PartProgram, query: PartQuery, part: int) -> bool:
-        """Whether all parts of other relations that a part reads are complete."""
-        for one in query.references:
-            if one.relation == program.view:
-                continue
-            following = self.book.frontier(one.relation).next
-            if following is None or one.last.at(part) >= following:
-                return False
-        return True
-
-    def _has_lost(self, query: PartQuery, part: int) -> bool:
-        """Whether a part reads parts that were deleted."""
-        return any(self.book.frontier(name).has_lost(parts) for name, parts in query.read_by(part))
-
-    def _where_all_is_there(self, program: PartProgram, part: int | None) -> int | None:
-        """The first part from one on with which a view can begin: what it and the next one read is not deleted.
-
-        None if what it reads is not complete yet.
-        """
-        while part is not None and self._is_ready(program, program.initialize, part):
-            if not self._has_lost(program.initialize, part) and not self._has_lost(program.update, part + 1):
-                return part
-            part = part + 1 if part <= self._last(program) else None
-        return None
-
-    def _last(self, program: PartProgram) -> int:
-        """The part in which the last complete part of a source ends."""
-        lasts = [0]
-        for name in program.sources:
-            following, source = self.book.frontier(name).next, self._catalog.find(name)
-            if following is not None and source is not None and source.length is not None:
-                lasts.append(following * source.length // program.length)
-        return max(lasts)
-
-    def _oldest(self, program: PartProgram) -> int | None:
-        """The part in which the oldest part of a source begins."""
-        firsts = []
-        for name in program.sources:
-            first, source = self.book.frontier(name).oldest, self._catalog.find(name)
-            if first is not None and source is not None and source.length is not None:
-                firsts.append(first * source.length // program.length)
-        return min(firsts, default=None)
-
-    def _newest(self, program: PartProgram) -> int | None:
-        """The newest part for which all that INITIALIZE reads is complete; the oldest, if there is none yet."""
-        oldest, part = self._oldest(program), None
-        read = {one.relation for one in program.initialize.references} or program.sources
-        for name in read:
-            following, source = self.book.frontier(name).next, self._catalog.find(name)
-            if following is None or source is None or source.length is None:
-                return None
-            last = following * source.length // program.length
-            part = last if part is None else min(part, last)
-        if oldest is None or part is None:
-            return None
-        while part > oldest and not self._is_ready(program, program.initialize, part):
-            part -= 1
-        return part

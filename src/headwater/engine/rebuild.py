@@ -9,6 +9,7 @@ from headwater.algebra.nodes import Node, Scan, Values, transform
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
 from headwater.emit.maintain import rebuild_statements
+from headwater.engine.history import History
 from headwater.plan.program import Map, Program
 from headwater.store.catalog import Catalog, Relation
 
@@ -33,15 +34,15 @@ class Rebuild:
 
     def statements(self, net: bool) -> Mapping[str, tuple[Fill, ...]]:
         """What fills the pending table of each map; nothing for one that is recomputed anyway. `net`: see `Emitter`."""
-        emitter = Emitter(self.catalog.grouped, net)
-        missing = _not_kept(self.program, self.before or self.catalog)
-        return {
-            one.name: ()
-            if self.program.recomputes(one.name)
-            else rebuild_statements(Map(one.name, _without(one.definition, missing)), emitter)
-            for one in self.program.maps
-            if one.name in self.maps
-        }
+        wanted = [one for one in self.program.maps if one.name in self.maps]
+        return {one.name: () if self.program.recomputes(one.name) else self._filling(one, net) for one in wanted}
+
+    def _filling(self, one: Map, net: bool) -> tuple[Fill, ...]:
+        before = self.before or self.catalog
+        definition, by_group = History(before, self.maps).told(one.definition)
+        grouped = {name: how for name, how in self.catalog.grouped.items() if name not in by_group}
+        missing = _not_kept(self.program, before)
+        return rebuild_statements(Map(one.name, _without(definition, missing)), Emitter(grouped, net))
 
 
 def plan_rebuild(view: Relation, catalog: Catalog, all_maps: bool = False) -> Rebuild:
@@ -60,12 +61,32 @@ def current_maps(catalog: Catalog, without: str | None = None) -> frozenset[str]
 
 def lost_stream(program: Program, catalog: Catalog) -> str | None:
     """A stream of whose rows a view has seen some that are not stored, if there is one."""
-    for one in program.maps:
-        for scan in one.definition.walk():
+    told = History(catalog, frozenset(one.name for one in program.maps))
+    for one in program.definitions:
+        for scan in told.told(one)[0].walk():
             stream = catalog.find(scan.relation) if isinstance(scan, Scan) else None
             if stream is None or not stream.flows or not isinstance(scan, Scan):
                 continue
             if not catalog.keeps(stream) or scan.since < stream.begins:
+                return stream.name
+    return None
+
+
+def unseen_stream(program: Program, catalog: Catalog, epoch: int) -> str | None:
+    """A stream of which a new view is to show rows that came before and are nowhere, if there is one.
+
+    A view over one that is evaluated when it is read sees the rows that that one has seen. They are in its maps, of
+    which those that both need are shared; of others they are only if the stream retains them.
+    """
+    there = {one.name: one.definition for other in catalog.programs for one in other.maps}
+    new = [one for one in program.maps if there.get(one.name) != one.definition]
+    told = History(catalog, frozenset(one.name for one in new))
+    for one in (*(told.told(one.definition)[0] for one in new), *program.definitions[len(program.maps) :]):
+        for scan in one.walk():
+            stream = catalog.find(scan.relation) if isinstance(scan, Scan) else None
+            if stream is None or not stream.flows or not isinstance(scan, Scan) or scan.since >= epoch:
+                continue
+            if stream.retain is None or scan.since < stream.begins:
                 return stream.name
     return None
 

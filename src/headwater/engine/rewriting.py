@@ -15,8 +15,8 @@ import duckdb
 from sqlglot import exp
 
 from headwater import types as t
+from headwater.algebra.folds import Pick
 from headwater.algebra.nodes import During
-from headwater.algebra.parts import PART
 from headwater.emit.functions.build import duckdb_type, recast
 from headwater.emit.layout import (
     EPOCH,
@@ -43,13 +43,14 @@ SUFFIX = "#new"
 class Shape:
     """The columns of a store: by these its rows are told apart, and those are added up.
 
-    `order` are the columns by which rows leave a window. Rows that leave together then lie together, and the others are
-    not read for it.
+    Of `picks` the least or greatest value is kept. `order` are the columns by which rows leave a window: rows that
+    leave together then lie together, and the others are not read for it.
     """
 
     columns: tuple[str, ...]
     totals: tuple[t.Field, ...] = ()
     order: tuple[str, ...] = ()
+    picks: tuple[tuple[str, Pick], ...] = ()
 
 
 def shape_of(engine: Engine, store: str) -> Shape | None:
@@ -62,12 +63,11 @@ def shape_of(engine: Engine, store: str) -> Shape | None:
         if relation.program is not None:
             for one in relation.program.maps:
                 if one.name == store and one.sums is not None:
-                    return Shape(tuple(text for text, _ in one.sums.keys), one.sums.payload)
+                    keys, picks = tuple(text for text, _ in one.sums.keys), one.sums.picks
+                    return Shape(keys, one.sums.payload[: len(one.sums.payload) - len(picks)], picks=picks)
                 if one.name == store:
                     ends = one.definition.ends.columns if isinstance(one.definition, During) else ()
                     return Shape(tuple(text for text, _ in stored_columns(one)), order=tuple(sorted(ends)))
-        elif relation.name == store and relation.parts is not None:
-            return Shape(tuple(f.name for f in relation.fields), order=(PART,))
         elif relation.name == store:
             return None if relation.flows else Shape(tuple(f.name for f in relation.fields))
         elif relation.sequence is not None and relation.buried == store:
@@ -115,6 +115,7 @@ def rewrite(
             engine.connection.execute(f"DROP TABLE IF EXISTS {new}")
             return 0
         relation = engine.catalog.find(store)
+        engine.access.rewritten(store)  # before: who looks into a copy meanwhile finds none, and scans
         with engine.transaction():
             engine.connection.execute(f'INSERT INTO {new} SELECT * FROM {old} WHERE "{EPOCH}" > {int(epoch)}')
             engine.connection.execute(f"DROP TABLE {old}")
@@ -148,6 +149,9 @@ def living(store: str, shape: Shape, order: Sequence[exp.Expr] = (), where: exp.
     totals = [total(column(f.name)) for f in shape.totals]
     items: list[exp.Expr] = [column(text) for text in shape.columns]
     items += [as_column(recast(one, duckdb_type(f.type)), f.name) for one, f in zip(totals, shape.totals, strict=True)]
+    for text, pick in shape.picks:
+        kind = exp.Min if pick.function == "min" else exp.Max
+        items.append(as_column(recast(kind(this=column(text)), duckdb_type(pick.type)), text))
     kept = [exp.NEQ(this=one.copy(), expression=number(0)) for one in totals or [count]]
     items += [as_column(bigint(number(1) if totals else count), MULTIPLICITY)]
     items += [as_column(exp.Max(this=column(EPOCH)), EPOCH)]

@@ -218,7 +218,9 @@ def make_schedule(catalog: Catalog, emitted: Emitted | None = None, net: bool = 
     read = {name for view in views for one in view.program.maps for name in one.definition.relations} | triggers.keys()
     read |= {name for one in catalog if one.policy is not None for name in one.reads}
     read |= {one.name for one in catalog if one.changes is not None}
-    read |= {name for one in catalog if one.parts is not None for name in one.parts.inputs}
+    # Views of parts read the stores of others of these, and know of their change which parts have changed.
+    parted = {one.name for one in catalog if one.parts is not None}
+    read |= {name for one in catalog if one.parts is not None for name in one.parts.inputs} - parted
     by_name = {view.program.view: view for view in views}
     clocked = [view.program for view in views if view.program.follows_clock]
     stages = [Stage(CLOCK, None, None, False, frozenset(), tuple(triggers.get(CLOCK, ())), None)] if clocked else []
@@ -279,7 +281,8 @@ def _base_stage(relation: Relation, catalog: Catalog, triggers: dict[str, list[T
     append = _append(relation, catalog) if catalog.keeps(relation) else None
     arrives = relation if relation.time is not None and not relation.key else None
     after = tuple(triggers.get(relation.name, ()))
-    return Stage(relation.name, None, None, False, frozenset(), after, append, arrives=arrives)
+    keep = keep_statement(relation, Emitter(catalog.grouped)) if relation.changes is not None else None
+    return Stage(relation.name, None, None, False, frozenset(), after, append, keep=keep, arrives=arrives)
 
 
 def _part_stage(

@@ -67,6 +67,13 @@ class Chunk:
         begins = np.repeat(low - np.concatenate(([0], np.cumsum(counts)[:-1])), counts) if len(counts) else low
         return begins + np.arange(len(begins))
 
+    def with_hash(self, wanted: int) -> Iterator[pa.Table]:
+        """The rows with one hash, if there are any."""
+        hashed = np.uint64(wanted)
+        low = int(np.searchsorted(self.hashes, hashed, side="left"))
+        if low < len(self.hashes) and self.hashes[low] == hashed:
+            yield self.rows.slice(low, int(np.searchsorted(self.hashes, hashed, side="right")) - low)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -116,6 +123,12 @@ class SortedCopy:
             return None
         found = [one.rows.take(pa.array(at)) for one, at in zip(chunks, places, strict=True) if len(at)]
         return pa.concat_tables(found) if found else chunks[0].rows.schema.empty_table()
+
+    def find_one(self, wanted: int) -> Iterator[pa.Table]:
+        """The rows with one hash, each with its sign, as they lie."""
+        for run in self.runs:
+            for chunk in run.chunks:
+                yield from chunk.with_hash(wanted)
 
     def settled(self) -> list[Run]:
         """The runs to keep when another one is made, which takes the place of the rest."""

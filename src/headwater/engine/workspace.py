@@ -55,6 +55,7 @@ class Workspace:
         self._parsed = parsed
         self._shown = shown
         self._rows: dict[str, int] = {}
+        self._batches: set[str] = set()
 
     def fill(self, statement: Fill, values: Mapping[str, object] | None = None) -> int:
         """Add a query's rows to its table; returns how many. `values` are what the query takes."""
@@ -94,8 +95,12 @@ class Workspace:
         return self._rows.get(table, 0)
 
     def is_batch(self, table: str) -> bool:
-        """Whether a delta is a batch as it came."""
-        return table in self._rows and table in self._shown.views
+        """Whether a delta is a batch as it came: rows that come, each once."""
+        return table in self._rows and (table in self._shown.views or table in self._batches)
+
+    def note_batch(self, table: str) -> None:
+        """A table has been filled with a batch as it came, and nothing else."""
+        self._batches.add(table)
 
     def filled(self, table: str) -> bool:
         """Whether the table exists in this epoch; it may be empty."""

@@ -14,7 +14,7 @@ from headwater.plan.program import BlockPlan, Map, Program, Recompute, Rival, St
 from headwater.plan.share import needed, share
 from headwater.plan.sizes import Sizes
 from headwater.plan.statistics import Statistics
-from headwater.plan.strategies import first_order, recompute, reevaluate, tree, viewlet
+from headwater.plan.strategies import first_order, recompute, reevaluate, split, tree, viewlet
 
 #: Ways to maintain a block: each gives the plans that are worth weighing, in doubt the first.
 BLOCKS: dict[str, Callable[[Map, str, int, Sizes], list[BlockPlan]]] = {
@@ -59,15 +59,28 @@ def compile_view(view: str, query: Node, strategy: str | None = None, among: Sur
     Raises:
         NotSupported: HW215, a block is too large.
     """
-    program = _chosen(view, query, among) if strategy is None else _under(view, query, strategy, among)
-    most = max(_joined(one.definition) for one in program.maps)
+    return _checked(_chosen(view, query, among) if strategy is None else _under(view, query, strategy, among))
+
+
+def _checked(program: Program) -> Program:
+    most = max(_joined(one) for one in program.definitions)
     if most > MOST_JOINED:
         raise NotSupported(
             "HW215",
-            f"view {view} joins {most} relations at once; {MOST_JOINED} is the most",
+            f"view {program.view} joins {most} relations at once; {MOST_JOINED} is the most",
             hint="make a view of some of them, and join with that",
         )
     return program
+
+
+def compile_split(view: str, query: Node, among: Surroundings = NOWHERE) -> Program:
+    """The program of a view that is evaluated when it is read; conditions on the clock are filters in its query."""
+    return _checked(share(split.split(view, query), among.programs))
+
+
+def compile_from_split(view: str, query: Node, among: Surroundings = NOWHERE) -> Program:
+    """The program that has the maps of `compile_split`, and evaluates the view anew whenever one changes."""
+    return _checked(share(split.eager(split.split(view, query)), among.programs))
 
 
 def weigh(view: str, query: Node, among: Surroundings) -> list[tuple[Program, Rival]]:

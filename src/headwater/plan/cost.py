@@ -11,7 +11,7 @@ Estimates are rough. They are good for comparing programs for the same view, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from headwater.algebra.joins import flatten
@@ -101,6 +101,13 @@ class Costing:
                 self._sizes.forget()
                 self._step(one.name, self._sizes.relation(one.name).share)
         return Cost(self._milliseconds, self._statements, self._rows)
+
+    def reading(self, upper: Node, held: Sequence[Node]) -> float:
+        """Evaluating what stands above maps that are partial sums, when something has changed; after `total`."""
+        for one in held:
+            self._sizes.of(one)
+        maps = sum(self._sizes.relation(one.name).rows for one in self._program.maps if one.stepwise)
+        return self._prices.statement + self._whole(upper) + maps * self._prices.group
 
     def observed(self, name: str) -> Observed:
         """How large a map is expected to be, and how fast it changes; after `total`."""

@@ -9,7 +9,10 @@ from functools import cached_property
 
 from headwater.algebra.clock import CLOCK
 from headwater.algebra.nodes import During
+from headwater.plan.answer_from import Outcome
 from headwater.plan.dag import Dag, InputNote, Sizes, dag_of, kept_how
+from headwater.plan.explain_answer import answer_facts, answer_lines
+from headwater.plan.pipelines import pipeline_lines, pipelines_of
 from headwater.plan.program import Add, Map, Program, Rival, Touch
 from headwater.plan.render_mermaid import render_mermaid
 from headwater.plan.render_tree import render_tree
@@ -24,11 +27,13 @@ class EmittedSQL:
         steps: one per `Add`.
         settle: per map, how its pending change becomes its change.
         append: per map, how the change is stored.
+        upper: what evaluates the view when it is read, and before it what is held for that, by name.
     """
 
     steps: tuple[str, ...]
     settle: Mapping[str, str]
     append: Mapping[str, str]
+    upper: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class Explanation:
         sizes: of the stores that there are, by their names.
         format: `text`, `tree`, `mermaid` or `json`.
         rivals: ways to maintain the view that were weighed, cheapest first; those of the program by default.
+        answer: of a query, from which views it would be answered now.
     """
 
     program: Program
@@ -52,6 +58,7 @@ class Explanation:
     sizes: Sizes = field(default_factory=dict)
     format: str = "text"
     rivals: tuple[Rival, ...] | None = None
+    answer: Outcome | None = None
 
     @property
     def weighed(self) -> tuple[Rival, ...]:
@@ -96,8 +103,13 @@ class Explanation:
         data["blocks"] = [_block_facts(one, self.program) for one in self.program.maps]
         data["recomputed"] = [one.name for one in self.program.maps if self.program.recomputes(one.name)]
         data["dag"] = self.dag.to_dict()
+        if self.program.lazy:
+            data["pipelines"] = [one.to_dict() for one in pipelines_of(self.program)]
+            data["upper_sql"] = dict(self.sql.upper)
         data["rivals"] = [asdict(one) for one in self.weighed]
         data["notes"] = list(self.notes)
+        if self.answer is not None:
+            data["answer"] = answer_facts(self.answer)
         return data
 
     def _roles(self, one: Map) -> list[str]:
@@ -108,12 +120,17 @@ class Explanation:
         why = ", as asked for" if program.hinted else ", chosen by cost" if len(program.rivals) > 1 else ""
         lines = [f"VIEW {program.view}   (strategy: {program.strategy}{why})", ""]
         lines += rival_lines(self.weighed, program.strategy)
+        answered = answer_lines(self.answer) if self.answer is not None else []
+        lines += ["asked once, now", *(f"  {line}" for line in answered), ""] if answered else []
         lines += ["query", *_indent(str(program.query))]
         lines += ["", "relations"]
         lines += [f"  {i.name}: {i.kind}{'' if i.kept else ', only its changes are read'}" for i in self.inputs]
         lines += ["", "maps"]
         for one in program.maps:
             lines += [f"  {self._heading(one)}", f"  {_signature(one)}", *_indent(str(one.definition), 4)]
+        if program.why:
+            lines += ["", f"  {program.why}"]
+        lines += self._when_read()
         lines += ["", "blocks", *(f"  {line}" for one in program.maps for line in _block_lines(one, program))]
         for relation in self._changing():
             lines += ["", "as the clock advances" if relation == CLOCK else f"on change of {relation}"]
@@ -138,6 +155,18 @@ class Explanation:
         if self.notes:
             lines += ["", "notes", *(f"  {note}" for note in self.notes)]
         return "\n".join(lines)
+
+    def _when_read(self) -> list[str]:
+        """What is left for whoever reads the view."""
+        program = self.program
+        if program.upper is None:
+            return []
+        lines = ["", "pipelines", *(f"  {line}" for line in pipeline_lines(pipelines_of(program)))]
+        for one in program.held:
+            lines += ["", f"held until {', '.join(sorted(one.definition.relations))} changes"]
+            lines += [f"  {one.name} :=", *_indent(str(one.definition), 4), *_indent(self.sql.upper[one.name], 6)]
+        lines += ["", "when it is read, unless nothing has changed since", *_indent(str(program.upper), 4)]
+        return [*lines, *_indent(self.sql.upper[program.view], 6)]
 
     def _heading(self, one: Map) -> str:
         """What a map is there for, and how large it is."""

@@ -7,6 +7,7 @@ Like other programs they are inert data: the engine runs them, EXPLAIN prints th
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -49,6 +50,11 @@ class PartProgram:
     def stored_reads(self) -> frozenset[str]:
         """Relations whose contents it reads: all of them."""
         return frozenset(self.inputs)
+
+    def shown(self, subscript: int) -> str:
+        """A part, for people: its subscript and when it begins."""
+        began = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=subscript * self.length)
+        return f"part {subscript} ({began})"
 
     def query_of(self, subscript: int, first: int) -> PartQuery:
         """What says what a part holds."""

@@ -143,6 +143,28 @@ class Rival:
 
 
 @dataclass(frozen=True)
+class Borrowed:
+    """That a view reads others which its text does not name.
+
+    Attributes:
+        written: the view's query over what the text names; None if that is not kept for it to turn back to.
+        views: what is read in place of it.
+        milliseconds: what an epoch is expected to cost so.
+        instead: what it would cost from what the query names.
+    """
+
+    written: Node | None
+    views: tuple[str, ...]
+    milliseconds: float
+    instead: float
+
+    def to_dict(self) -> dict[str, object]:
+        written = str(self.written) if self.written is not None else None
+        costs = {"milliseconds": self.milliseconds, "instead": self.instead}
+        return {"written": written, "views": list(self.views), **costs}
+
+
+@dataclass(frozen=True)
 class Program:
     """How one view is maintained.
 
@@ -154,6 +176,12 @@ class Program:
         statements: in the order in which they run within a step.
         hinted: the strategy was asked for, not chosen.
         rivals: what was weighed, cheapest first, the chosen one among them.
+        upper: of a view that is evaluated when it is read: its rows, over inputs, maps and what is held. No map has
+            them.
+        held: what `upper` reads that changes with tables and views alone: evaluated when it is first needed, and held
+            until one of these changes. Nothing maintains it.
+        why: why it is kept, or evaluated when it is read, if the planner has decided on that.
+        borrowed: where `query` reads views that the view's text does not name: what it says, and why.
     """
 
     view: str
@@ -163,12 +191,32 @@ class Program:
     statements: tuple[Statement, ...]
     hinted: bool = True
     rivals: tuple[Rival, ...] = ()
+    upper: Node | None = None
+    held: tuple[Map, ...] = ()
+    why: str = ""
+    borrowed: Borrowed | None = None
+
+    @property
+    def written(self) -> Node:
+        """The view's query over what its text names, as far as that is kept."""
+        return self.query if self.borrowed is None or self.borrowed.written is None else self.borrowed.written
+
+    @property
+    def lazy(self) -> bool:
+        """Whether the view is evaluated when it is read."""
+        return self.upper is not None
+
+    @property
+    def definitions(self) -> tuple[Node, ...]:
+        """All trees that say what something is."""
+        above = () if self.upper is None else (self.upper,)
+        return (*(one.definition for one in (*self.maps, *self.held)), *above)
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Relations outside the program that it reads."""
-        own = {one.name for one in self.maps}
-        return tuple(sorted({name for one in self.maps for name in one.definition.relations} - own))
+        own = {one.name for one in (*self.maps, *self.held)}
+        return tuple(sorted({name for one in self.definitions for name in one.relations} - own))
 
     @property
     def steps(self) -> tuple[Add | Touch, ...]:
@@ -196,13 +244,13 @@ class Program:
     def columns_of(self, relation: str) -> frozenset[str]:
         """The columns of a relation that anything is made of."""
         used: set[str] = set()
-        for one in self.maps:
-            used.update(one.definition.column_names)  # a view may end with the columns of a scan as they are
-            for node in one.definition.walk():
+        for one in self.definitions:
+            used.update(one.column_names)  # a view may end with the columns of a scan as they are
+            for node in one.walk():
                 used.update(name for scalar in scalars(node) for name in scalar.columns)
                 if isinstance(node, Union | Keep | Over | Repeat):  # windows break ties by all columns
                     used.update(name for part in node.children for name in part.column_names)
-        scans = [node for one in self.maps for node in one.definition.walk() if isinstance(node, Scan)]
+        scans = [node for one in self.definitions for node in one.walk() if isinstance(node, Scan)]
         return frozenset(
             f.name
             for scan in scans
@@ -217,6 +265,8 @@ class Program:
             if not isinstance(statement, Add):  # it reads what its map is made of
                 trees.append(self.map(statement.target).definition)
             yield from (node for tree in trees for node in tree.walk() if isinstance(node, Scan))
+        for tree in self.definitions[len(self.maps) :]:
+            yield from (node for node in tree.walk() if isinstance(node, Scan))
 
     def map(self, name: str) -> Map:
         return next(one for one in self.maps if one.name == name)
@@ -226,8 +276,12 @@ class Program:
             "view": self.view,
             "strategy": self.strategy,
             "hinted": self.hinted,
+            **({"why": self.why} if self.why else {}),
             "rivals": [asdict(one) for one in self.rivals],
             "query": str(self.query),
+            **({"upper": str(self.upper)} if self.upper is not None else {}),
+            **({"held": [{"name": m.name, "definition": str(m.definition)} for m in self.held]} if self.held else {}),
+            **({"borrowed": self.borrowed.to_dict()} if self.borrowed else {}),
             "maps": [
                 {
                     "name": one.name,
@@ -256,6 +310,11 @@ def program_from_dict(data: Mapping[str, object], schemas: Mapping[str, t.Schema
         one = Map(str(entry["name"]), definition, bool(entry["stepwise"]), later)
         known[one.name] = one.fields
         maps.append(one)
+    held: list[Map] = []
+    for entry in _entries(data.get("held", [])):
+        held.append(Map(str(entry["name"]), read_node(str(entry["definition"]), known)))
+        known[held[-1].name] = held[-1].fields
+    upper = read_node(str(data["upper"]), known) if "upper" in data else None
     statements: list[Statement] = []
     for entry in _entries(data["statements"]):
         if "recompute" in entry:
@@ -267,7 +326,18 @@ def program_from_dict(data: Mapping[str, object], schemas: Mapping[str, t.Schema
     query = read_node(str(data["query"]), schemas)
     rivals = tuple(Rival(**one) for one in _entries(data["rivals"]))  # type: ignore[arg-type]
     names = str(data["view"]), str(data["strategy"])
-    return Program(*names, query, tuple(maps), tuple(statements), bool(data["hinted"]), rivals)
+    flag = bool(data["hinted"])
+    why = str(data.get("why", ""))
+    borrowed = _borrowed_from_dict(data.get("borrowed"), schemas)
+    return Program(*names, query, tuple(maps), tuple(statements), flag, rivals, upper, tuple(held), why, borrowed)
+
+
+def _borrowed_from_dict(data: object, schemas: Mapping[str, t.Schema]) -> Borrowed | None:
+    if not isinstance(data, Mapping):
+        return None
+    costs = float(data["milliseconds"]), float(data["instead"])
+    written = read_node(str(data["written"]), schemas) if data["written"] is not None else None
+    return Borrowed(written, tuple(map(str, data["views"])), *costs)
 
 
 def _entries(value: object) -> list[Mapping[str, object]]:

@@ -73,7 +73,8 @@ class _Sharing:
         order = {one.target: i for i, one in reversed(list(enumerate(program.statements)))}
         for name in sorted(kept, key=lambda one: order.get(one, -1)):
             self._statements += self._statements_of(program.map(name))
-        return replace(program, maps=tuple(self._maps.values()), statements=tuple(self._statements))
+        upper = None if program.upper is None else self._reread(program.upper)
+        return replace(program, maps=tuple(self._maps.values()), statements=tuple(self._statements), upper=upper)
 
     def _statements_of(self, one: Map) -> list[Statement]:
         """The statements of a map that stays.
@@ -147,7 +148,7 @@ def closure(program: Program, names: Iterable[str]) -> frozenset[str]:
 
 def needed(program: Program) -> Program:
     """The program without maps that nothing leads from to the view."""
-    names = closure(program, [program.view])
+    names = closure(program, program.upper.relations if program.upper is not None else [program.view])
     return replace(
         program,
         maps=tuple(one for one in program.maps if one.name in names),

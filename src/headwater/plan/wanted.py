@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headwater import types as t
+from headwater.algebra.clock import reads_clock
 from headwater.algebra.functions import may_raise
 from headwater.algebra.nodes import Filter, Node, Scan
 from headwater.algebra.scalars import FALSE, TRUE, Call, Cast, Column, Scalar, call, conjunction, conjuncts, substitute
@@ -43,7 +44,7 @@ def wanted_by(readings: Iterable[Reading]) -> Wanted:
     conditions: list[Scalar] = []
     for relation, program in readings:
         columns |= program.columns_of(relation)
-        conditions += [condition for one in program.maps for condition in _conditions(one.definition, relation)]
+        conditions += [condition for one in program.definitions for condition in _conditions(one, relation)]
     if TRUE in conditions:
         return Wanted(frozenset(columns), TRUE)
     rows: Scalar = FALSE
@@ -53,13 +54,16 @@ def wanted_by(readings: Iterable[Reading]) -> Wanted:
 
 
 def _conditions(node: Node, relation: str, above: tuple[Scalar, ...] = ()) -> Iterator[Scalar]:
-    """For each time a tree reads a relation, the filters that stand right above it, as far as they cannot raise."""
+    """For each time a tree reads a relation, the filters that stand right above it, as far as they cannot raise.
+
+    What the clock decides now it may decide otherwise later.
+    """
     if isinstance(node, Filter):
         yield from _conditions(node.input, relation, (*above, *conjuncts(node.predicate)))
     elif isinstance(node, Scan):
         if node.relation == relation:
             bare = {f"{node.alias}.{f.name}": Column(f.name, f.type) for f in node.fields}
-            yield conjunction([substitute(one, bare) for one in above if not may_raise(one)])
+            yield conjunction([substitute(one, bare) for one in above if not may_raise(one) and not reads_clock(one)])
     else:
         for child in node.children:
             yield from _conditions(child, relation)

@@ -26,8 +26,10 @@ ORDER BY 2
 """
 
 
-def parts_of(warehouse: Warehouse, relation: Relation, frontier: Frontier) -> pa.Table:
+def parts_of(warehouse: Warehouse, relation: Relation, frontier: Frontier, stored: str) -> pa.Table:
     """Every part of a relation that has, or had, rows: how many, about how many bytes, and when it changed last.
+
+    `stored` says whether these rows are stored.
 
     Parts that are rolled up are shown as the larger ones that they were put together to, with the subscripts that parts
     of that length have.
@@ -48,7 +50,8 @@ def parts_of(warehouse: Warehouse, relation: Relation, frontier: Frontier) -> pa
     size = store_sizes(warehouse, [relation.name]).get(relation.name)
     each = size.bytes / size.rows if size is not None and size.rows else 0
     taken = pa.array([round(rows * each) for rows in table.column("rows").to_pylist()], pa.int64())
-    return table.add_column(4, "bytes", taken)
+    table = table.add_column(4, "bytes", taken)
+    return table.add_column(5, "stored", pa.array([stored] * table.num_rows, pa.string()))
 
 
 def late_rows(warehouse: Warehouse, stream: Relation) -> pa.Table:

@@ -2,36 +2,119 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
-from headwater.algebra.nodes import Present
+from headwater.algebra.nodes import Present, only_grows
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import EPOCH, MULTIPLICITY, SHOWN, bigint, column, name, number, sql, store_table, total
 from headwater.engine.arrow_types import from_storage
 from headwater.engine.failures import Disturbed, is_planning_error, is_value_error, translate
+from headwater.engine.past import Past, past_query
+from headwater.engine.stamps import Stamps
+from headwater.serve.uppers import Order, Uppers
 from headwater.sql.lower import Answer
 from headwater.store.catalog import Catalog, Relation, stored_version
 from headwater.store.warehouse import Warehouse
 
 
-def answer_query(answer: Answer, emitter: Emitter) -> str:
-    """The SQL that yields an answer's rows, each as often as it counts, in order."""
-    return sql(emitter.sharing(lambda: _answer_query(answer, emitter)))
+@dataclass(frozen=True)
+class Prepared:
+    """A query that can be run at once, for as long as the catalogue is the one that it is bound to.
+
+    Attributes:
+        answer: the query.
+        catalog: what it is bound to.
+        past: relations that are read as they were, by the names that the query has for them.
+        stores: what it reads.
+        texts: its SQL, by the stores whose rows are single.
+    """
+
+    answer: Answer
+    catalog: Catalog
+    past: Mapping[str, Past]
+    stores: tuple[str, ...]
+    texts: dict[frozenset[str], str] = field(default_factory=dict, compare=False)
+
+    def text(self, single: frozenset[str]) -> str:
+        """The SQL for when the rows of some stores are single."""
+        if single not in self.texts:
+            self.texts[single] = answer_query(self.answer, self.catalog, self.past, single)
+        return self.texts[single]
+
+    def text_over(self, standing: Mapping[str, str], net: bool) -> str:
+        """The SQL for when views stand for some relations; these have always the same names."""
+        key = frozenset({*standing.values(), *(["net"] if net else [])})
+        if key not in self.texts:
+            self.texts[key] = answer_query(self.answer, self.catalog, self.past, net=net, standing=standing)
+        return self.texts[key]
+
+
+def prepare(answer: Answer, catalog: Catalog, past: Mapping[str, Past] | None = None) -> Prepared:
+    """Make the SQL of an answer that is bound to a catalogue."""
+    past = past or {}
+    read = answer.node.relations
+    stores = {one for one in read if one not in past}
+    stores |= {one for text, each in past.items() if text in read for one in each.stores}
+    return Prepared(answer, catalog, past, tuple(sorted(stores)))
+
+
+def _is_counted(answer: Answer) -> bool:
+    """Whether equal rows are put side by side here: DuckDB takes longer for it than for all the rest of a small query.
+
+    It cannot be if some rows are to be left out.
+    """
+    return answer.limit is None and not answer.offset and not isinstance(answer.node, Present)
+
+
+def answer_query(
+    answer: Answer,
+    catalog: Catalog,
+    past: Mapping[str, Past],
+    single: frozenset[str] = frozenset(),
+    net: bool = False,
+    standing: Mapping[str, str] | None = None,
+) -> str:
+    """The SQL that yields an answer's rows in order, with `#n` where a row may count more than once.
+
+    Args:
+        answer: the query.
+        catalog: that it is bound to.
+        past: relations that are read as they were.
+        single: stores whose rows are there once each.
+        net: see `Emitter`.
+        standing: see `Emitter`.
+    """
+    emitter = Emitter(catalog.grouped, net, single=single or None, standing=standing, defined=frozenset(past))
+    query = emitter.sharing(lambda: _answer_query(answer, emitter))
+    for text in sorted(past):
+        # Computed first and whole: what came and went since must not meet what is computed of the rows.
+        rows = past_query(past[text], Emitter(catalog.grouped, net))
+        query = query.with_(name(text), as_=rows, materialized=True, append=True, copy=False)
+    if past and (clause := query.args.get("with_")) is not None:
+        known = [one for one in clause.expressions if one.alias in past]
+        clause.set("expressions", known + [one for one in clause.expressions if one.alias not in past])
+    return sql(query)
 
 
 def _answer_query(answer: Answer, emitter: Emitter) -> exp.Select:
     node = answer.node
     names = node.column_names
-    if isinstance(node, Present):
+    counted = _is_counted(answer) and not emitter.is_single(node)
+    if isinstance(node, Present) or emitter.is_single(node) or (counted and only_grows(node)):
         rows: exp.Query = emitter.rows(node)
     else:
-        rows = _spread(emitter.net_rows(node), names)
-    query = exp.Select(expressions=[column(text) for text in names[: len(answer.names)]])
+        rows = emitter.net_rows(node) if counted else _spread(emitter.net_rows(node), names)
+    shown = [*names[: len(answer.names)], *([MULTIPLICITY] if counted else [])]
+    query = exp.Select(expressions=[column(text) for text in shown])
     query = query.from_(exp.Subquery(this=rows, alias=exp.TableAlias(this=name("#answer"))), copy=False)
     for key in answer.order:
         by = exp.Ordered(this=column(key.column), desc=key.descending, nulls_first=key.nulls_first)
@@ -50,37 +133,139 @@ def _spread(rows: exp.Query, names: tuple[str, ...]) -> exp.Select:
     return query.from_(exp.Subquery(this=rows, alias=exp.TableAlias(this=name("#net"))), copy=False)
 
 
-def run_query(warehouse: Warehouse, answer: Answer, catalog: Catalog) -> pa.Table:
-    """Evaluate an answer, bound to a catalogue, on a snapshot of its own.
+def run_query(
+    warehouse: Warehouse,
+    stamps: Stamps,
+    query: Prepared,
+    whole: Catalog,
+    single: frozenset[str] = frozenset(),
+    careful: bool = False,
+) -> pa.Table:
+    """Run a query on a snapshot of its own.
+
+    Args:
+        warehouse: the one that it reads.
+        stamps: tell whether the catalogue changes meanwhile.
+        query: which.
+        whole: the engine's catalogue.
+        single: stores whose rows are there once each.
+        careful: whether it reads so much that a good plan is worth the time it takes.
+
+    Raises:
+        Disturbed: the snapshot has another catalogue.
+        UserError: HW486, the answer is larger than the request may have it.
+    """
+
+    def evaluate(reader: duckdb.DuckDBPyConnection, net: bool) -> pa.Table:
+        if not net:
+            return _evaluate(warehouse, reader, stamps, query, whole, query.text(single), careful)
+        warehouse.plan_quickly(False)
+        text = answer_query(query.answer, query.catalog, query.past, net=True)
+        with _snapshot(reader, query.catalog):
+            return reader.sql(text).to_arrow_table()
+
+    return in_row_form(_in_two_forms(warehouse, evaluate), query.answer)
+
+
+def run_over(warehouse: Warehouse, query: Prepared, uppers: Uppers, order: Order) -> pa.Table:
+    """Run a query that reads views that are evaluated when they are read.
+
+    Args:
+        warehouse: the one that it reads.
+        query: which.
+        uppers: evaluates these views.
+        order: what it reads of them.
 
     Raises:
         Disturbed: the snapshot has another catalogue.
     """
+    catalog = query.catalog
+
+    def evaluate(reader: duckdb.DuckDBPyConnection, net: bool) -> pa.Table:
+        warehouse.plan_quickly(False)
+        with _snapshot(reader, catalog):
+            standing = uppers.evaluate(reader, order, catalog, net)
+            text = query.text_over(standing, net)
+            return reader.sql(text).to_arrow_table()
+
+    return in_row_form(_in_two_forms(warehouse, evaluate), query.answer)
+
+
+def _in_two_forms(warehouse: Warehouse, evaluate: Callable[[duckdb.DuckDBPyConnection, bool], pa.Table]) -> pa.Table:
+    """Evaluate in the fast form, and if a value makes that fail in the careful one; see `Emitter`."""
     reader = warehouse.reader()
     try:
         try:
-            table = _evaluate(warehouse, reader, answer, catalog, net=False)
+            return evaluate(reader, False)
         except duckdb.Error as error:
             if not is_value_error(error) and not is_planning_error(error):
                 raise
-            reader.execute("ROLLBACK")
             with warehouse.cautious_planning():  # perhaps only a row that is gone already cannot be computed
-                table = _evaluate(warehouse, reader, answer, catalog, net=True)
+                return evaluate(reader, True)
     except duckdb.Error as error:
         raise translate(error) from error
     finally:
         reader.close()
+
+
+def in_row_form(table: pa.Table, answer: Answer) -> pa.Table:
+    """What the SQL of an answer yields, as people get it."""
+    if MULTIPLICITY in table.column_names:
+        table = _repeated(table)
     return from_storage(table, answer.node.schema[: len(answer.names)]).rename_columns(list(answer.names))
 
 
 def _evaluate(
-    warehouse: Warehouse, reader: duckdb.DuckDBPyConnection, answer: Answer, catalog: Catalog, net: bool
+    warehouse: Warehouse,
+    reader: duckdb.DuckDBPyConnection,
+    stamps: Stamps,
+    query: Prepared,
+    whole: Catalog,
+    text: str,
+    careful: bool,
 ) -> pa.Table:
-    warehouse.plan_quickly(False)
+    """Run one statement, which is a snapshot by itself; it is run again if the catalogue may have changed meanwhile."""
+    if careful:
+        warehouse.plan_quickly(False)
+    before = stamps.all
+    if stamps.redefining or whole is not query.catalog:
+        return _checked(reader, text, query.catalog)
+    try:
+        table = reader.sql(text).to_arrow_table()
+    except (duckdb.CatalogException, duckdb.BinderException):
+        return _checked(reader, text, query.catalog)  # a table has just been replaced, or is gone
+    if stamps.redefining or stamps.all != before:
+        return _checked(reader, text, query.catalog)
+    return table
+
+
+def _checked(reader: duckdb.DuckDBPyConnection, text: str, catalog: Catalog) -> pa.Table:
+    """Run a statement on a snapshot that has a certain catalogue."""
+    with _snapshot(reader, catalog):
+        return reader.sql(text).to_arrow_table()
+
+
+@contextlib.contextmanager
+def _snapshot(reader: duckdb.DuckDBPyConnection, catalog: Catalog) -> Iterator[None]:
+    """A transaction that sees a certain catalogue."""
     reader.execute("BEGIN")
-    if stored_version(reader) != catalog.version:
-        raise Disturbed("HW902", "the catalogue has changed")
-    return reader.sql(answer_query(answer, Emitter(catalog.grouped, net))).to_arrow_table()
+    try:
+        if stored_version(reader) != catalog.version:
+            raise Disturbed("HW902", "the catalogue has changed")
+        yield
+    finally:
+        with contextlib.suppress(duckdb.Error):
+            reader.execute("ROLLBACK")
+
+
+def _repeated(table: pa.Table) -> pa.Table:
+    """Rows as often as their last column says."""
+    counts = table.column(table.num_columns - 1)
+    rows = table.drop_columns([MULTIPLICITY])
+    if pc.max(counts).as_py() in (None, 1):
+        return rows
+    places = np.repeat(np.arange(table.num_rows), counts.to_numpy())
+    return rows.take(pa.array(places))
 
 
 def count_rows(warehouse: Warehouse, relation: Relation, grouped: Collection[str]) -> int:

@@ -7,7 +7,7 @@ import datetime as dt
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from headwater.serve.changes import Changes
 from headwater.serve.socket import find_socket
 from headwater.serve.subscribe import BUFFER_ROWS
 from headwater.serve.wire import Message
+from headwater.store import budget
 from headwater.store.warehouse import LOCK
 from headwater.version import VERSION
 
@@ -125,10 +126,27 @@ class RemoteDatabase:
         return self._holder
 
     def execute(self, sql: str, *, name: str = "<sql>") -> list[Result]:
-        return wire.load_results(self._call({"op": "execute", "sql": sql, "name": name}))
+        return wire.load_results(self._call({"op": "execute", "sql": sql, "name": name, **_limits()}))
 
-    def query(self, sql: str) -> pa.Table:
-        return self._call({"op": "query", "sql": sql}).tables[0]
+    def query(
+        self, sql: str, *, as_of: int | dt.datetime | None = None, engine: str | None = None, views: bool = True
+    ) -> pa.Table:
+        request = {"op": "query", "sql": sql, "as_of": wire.dump_point(as_of), "engine": engine, "views": views}
+        return self._call({**request, **_limits()}).tables[0]
+
+    def get(self, relation: str, key: object, columns: Sequence[str] | None = None) -> dict[str, Any] | None:
+        """The row of a key as of the last committed epoch, or None; see `Database.get`."""
+        rows = self._read("get", relation, [key], columns)
+        return next(iter(rows.to_pylist()), None)
+
+    def get_many(self, relation: str, keys: object, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of some keys; see `Database.get_many`."""
+        return self._read("get_many", relation, keys, columns)
+
+    def _read(self, op: str, relation: str, keys: object, columns: Sequence[str] | None) -> pa.Table:
+        about, table = wire.dump_keys(keys)
+        listed = list(columns) if columns is not None else None
+        return self._call({"op": op, "relation": relation, "columns": listed, **about}, table).tables[0]
 
     @contextlib.contextmanager
     def epoch(self) -> Iterator[RemoteEpochBuilder]:
@@ -234,7 +252,10 @@ class RemoteDatabase:
             channel = self._connected()
             if size > self._limit:
                 raise wire.too_large(size, self._limit)
-            with self._broken_off():
+            spent = budget.current()
+            # Whoever stops the request ends the connection, and the process at its other end stops, too.
+            waiting = spent.calling(self._disconnect) if spent is not None else contextlib.nullcontext()
+            with waiting, self._broken_off():
                 answer = _exchange(channel, pieces)
             if "error" not in answer.header:
                 return answer
@@ -373,6 +394,14 @@ class RemoteSubscription(Changes):
     def close(self) -> None:
         self._given_up = True
         self._channel.close()
+
+
+def _limits() -> dict[str, Any]:
+    """What the request that this thread works on may use, for the process that carries it out."""
+    spent = budget.current()
+    if spent is None:
+        return {}
+    return {"limits": {"rows": spent.rows, "bytes": spent.bytes, "seconds": spent.seconds}}
 
 
 def _exchange(channel: socket.socket, pieces: list[bytes | memoryview]) -> Message:

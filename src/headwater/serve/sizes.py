@@ -9,7 +9,9 @@ nothing of a small one, of one in memory, or of what is still in the log.)
 
 from __future__ import annotations
 
+import contextlib
 import re
+import time
 from collections.abc import Collection, Mapping
 
 import duckdb
@@ -24,6 +26,7 @@ from headwater.store.warehouse import Warehouse
 #: Entries that are looked at to learn how long texts are.
 SAMPLE_ROWS = 1_000
 _END_BYTES = 4
+_ROWS = "SELECT table_name, estimated_size FROM duckdb_tables() WHERE schema_name = ?"
 _WIDTHS = {
     "BOOLEAN": 1,
     "TINYINT": 1,
@@ -64,14 +67,21 @@ def store_sizes(warehouse: Warehouse, names: Collection[str]) -> dict[str, Size]
         reader.close()
 
 
+def stored_rows(warehouse: Warehouse) -> dict[str, float]:
+    """How many entries each store has, by its name."""
+    reader = warehouse.reader()
+    try:
+        return {store: float(count) for store, count in reader.execute(_ROWS, [STORE]).fetchall()}
+    except duckdb.Error as error:
+        raise translate(error) from error
+    finally:
+        reader.close()
+
+
 def _sizes(reader: duckdb.DuckDBPyConnection, names: Collection[str]) -> dict[str, Size]:
     wanted = set(names)
     rows: dict[str, int] = {
-        store: count
-        for store, count in reader.execute(
-            "SELECT table_name, estimated_size FROM duckdb_tables() WHERE schema_name = ?", [STORE]
-        ).fetchall()
-        if store in wanted
+        store: count for store, count in reader.execute(_ROWS, [STORE]).fetchall() if store in wanted
     }
     widths = dict.fromkeys(rows, 0.0)
     unknown: dict[str, dict[str, str]] = {}
@@ -107,3 +117,32 @@ def _length(text: str, kind: str) -> exp.Expr:
     if kind == "BLOB":
         return fn("octet_length", column(text))
     return fn("strlen", column(text) if kind == "VARCHAR" else recast(column(text), "VARCHAR"))
+
+
+#: For how many seconds what was seen of all stores is good enough to plan by.
+_GOOD_SECONDS = 2.0
+
+
+class StoreSizes:
+    """About how many entries the stores of a warehouse have, looked up now and then."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._warehouse = warehouse
+        self._rows: dict[str, int] = {}
+        self._until = 0.0
+
+    def rows(self, stores: Collection[str]) -> int:
+        """How many entries some stores have together."""
+        if time.monotonic() > self._until:
+            self._until = time.monotonic() + _GOOD_SECONDS
+            self._look()
+        return sum(self._rows.get(one, 0) for one in stores)
+
+    def _look(self) -> None:
+        query = "SELECT table_name, estimated_size FROM duckdb_tables() WHERE schema_name = ?"
+        reader = self._warehouse.reader()
+        try:
+            with contextlib.suppress(duckdb.Error):  # whoever reads next will be told
+                self._rows = {text: int(rows or 0) for text, rows in reader.execute(query, [STORE]).fetchall()}
+        finally:
+            reader.close()

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,10 +31,12 @@ from headwater.results import Result
 from headwater.serve import wire
 from headwater.serve.subscribe import Subscription
 from headwater.serve.wire import Message
+from headwater.store.budget import Budget, spending, took_too_long
 from headwater.version import VERSION
 
 if TYPE_CHECKING:
     from headwater.builder import EpochBuilder
+    from headwater.points import Getting
 
 SOCKET_FILE = "headwater.sock"
 POINTER_FILE = "headwater.sock.path"
@@ -42,6 +45,8 @@ MAX_PATH_BYTES = 103
 _CLOSE_SECONDS = 5.0
 #: How often a client that waits for changes is looked after.
 _PEEK_SECONDS = 0.5
+#: How often a request with limits is looked after.
+_WATCH_SECONDS = 0.1
 
 
 class Served(Protocol):
@@ -49,8 +54,12 @@ class Served(Protocol):
 
     @property
     def engine(self) -> Engine: ...
+    @property
+    def getting(self) -> Getting: ...
     def execute(self, sql: str, *, name: str = "<sql>") -> list[Result]: ...
-    def query(self, sql: str) -> pa.Table: ...
+    def query(
+        self, sql: str, *, as_of: int | dt.datetime | None = None, engine: str | None = None, views: bool = True
+    ) -> pa.Table: ...
     def epoch(self) -> contextlib.AbstractContextManager[EpochBuilder]: ...
     def explain(self, view_or_query: str, format: str | None = None) -> Explanation | PartExplanation: ...
     def subscribe(
@@ -252,11 +261,39 @@ class Server:
         if request.header.get("op") == "subscribe":
             return self._follow(client, request.header, followed)
         try:
-            reply = wire.pack(self._carry_out(request))
+            limits = request.header.pop("limits", None)
+            if limits is None:
+                reply = wire.pack(self._carry_out(request))
+            else:
+                with self._limited(client, Budget(**limits)):
+                    reply = wire.pack(self._carry_out(request))
         except Exception as error:
             reply = wire.pack_error(error)
         _send(client, reply)
         return True
+
+    @contextlib.contextmanager
+    def _limited(self, client: socket.socket, budget: Budget) -> Iterator[None]:
+        """Carry out a request of somebody who limits what it may use: it is stopped when that is spent, or nobody waits
+        for it any longer."""
+        over = threading.Event()
+        end = None if budget.seconds is None else time.monotonic() + budget.seconds
+
+        def watch() -> None:
+            while not over.wait(_WATCH_SECONDS):
+                if end is not None and budget.seconds is not None and time.monotonic() >= end:
+                    budget.stop(took_too_long(budget.seconds))
+                elif not self._closed and _is_gone(client):  # closing stops the reading, which looks the same
+                    budget.stop(wire.closed())
+
+        watcher = threading.Thread(target=watch, name="headwater-limits", daemon=True)
+        watcher.start()
+        try:
+            with spending(budget):
+                yield
+        finally:
+            over.set()
+            watcher.join()
 
     def _follow(self, client: socket.socket, header: dict[str, Any], followed: contextlib.ExitStack) -> bool:
         """Begin a subscription: from here on the connection is for it alone."""
@@ -313,7 +350,16 @@ class Server:
             case "execute":
                 return wire.dump_results(database.execute(header["sql"], name=header["name"]))
             case "query":
-                return Message({"ok": None}, (database.query(header["sql"]),))
+                as_of = wire.load_point(header["as_of"])
+                engine, views = header["engine"], header["views"]
+                found = database.query(header["sql"], as_of=as_of, engine=engine, views=views)
+                return Message({"ok": None}, (found,))
+            case "get":
+                [key] = wire.load_keys(header, request.tables)
+                return Message({"ok": None}, (database.getting.row(header["relation"], key, header["columns"]),))
+            case "get_many":
+                keys = wire.load_keys(header, request.tables)
+                return Message({"ok": None}, (database.getting.rows(header["relation"], keys, header["columns"]),))
             case "epoch":
                 return Message({"ok": wire.dump_epoch(_run_epoch(database, header, request.tables))})
             case "clock":
@@ -362,6 +408,8 @@ def _is_gone(client: socket.socket) -> bool:
         return client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
         return False
+    except OSError:
+        return True
 
 
 def _send(client: socket.socket, pieces: list[bytes | memoryview]) -> None:

@@ -29,7 +29,7 @@ from headwater.results import Result
 from headwater.sql.types import parse_type
 from headwater.store.catalog import Relation
 
-PROTOCOL = 3
+PROTOCOL = 4
 
 #: Codes by which a client knows whether to send a request again. Of these, only CONNECTION_LOST leaves open whether the
 #: request was carried out.
@@ -137,9 +137,13 @@ def dump_results(results: Sequence[Result]) -> Message:
 
 def load_results(answer: Message) -> list[Result]:
     """The results that `dump_results` wrote down."""
-
     rows: list[dict[str, Any]] = answer.header["ok"]
-    return [Result(**row | {"table": None if (i := row["table"]) is None else answer.tables[i]}) for row in rows]
+    return [_result(row, answer) for row in rows]
+
+
+def _result(row: dict[str, Any], answer: Message) -> Result:
+    table = None if (i := row["table"]) is None else answer.tables[i]
+    return Result(**row | {"table": table, "notices": tuple(row["notices"])})
 
 
 def dump_epoch(epoch: Epoch) -> dict[str, Any]:
@@ -261,3 +265,41 @@ def _exactly(read: Read, size: int, *, at_boundary: bool = False) -> bytearray:
             raise GarbledError("the connection ended in the middle of a message")
         out += piece
     return out
+
+
+def dump_point(as_of: int | dt.datetime | None) -> int | str | None:
+    """A point in the past for a header; what is none is refused on the other side."""
+    return as_of.isoformat() if isinstance(as_of, dt.datetime) else as_of
+
+
+def load_point(told: int | str | None) -> int | dt.datetime | None:
+    return dt.datetime.fromisoformat(told) if isinstance(told, str) else told
+
+
+def dump_keys(keys: object) -> tuple[dict[str, Any], pa.Table]:
+    """Keys for a message: what the header says of them, and their values, which have types that JSON has not.
+
+    Raises:
+        UserError: HW344, they are nothing that has a type.
+    """
+    if isinstance(keys, pa.Table):
+        return {"named": True, "keys": keys.num_rows}, keys
+    listed = list(keys) if isinstance(keys, list | tuple) else [keys]
+    named = bool(listed) and isinstance(listed[0], dict)
+    rows = [one if isinstance(one, dict) else _numbered(one) for one in listed]
+    try:
+        table = pa.Table.from_pylist(rows)
+    except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise UserError("HW344", f"this is no key: {error}", hint="give values of the key's columns") from error
+    return {"named": named, "keys": len(rows)}, table
+
+
+def _numbered(key: object) -> dict[str, object]:
+    values = key if isinstance(key, tuple | list) else (key,)
+    return {str(i): value for i, value in enumerate(values)}
+
+
+def load_keys(header: dict[str, Any], tables: tuple[pa.Table, ...]) -> list[Any]:
+    """Keys that came with a message, as dicts or tuples."""
+    rows = tables[0].to_pylist() if tables[0].num_columns else [{}] * int(header["keys"])
+    return rows if header["named"] else [tuple(row.values()) for row in rows]

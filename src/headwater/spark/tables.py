@@ -44,7 +44,7 @@ class Tables:
         rows = database.query(f"SELECT * FROM {quoted(relation.name)}")
         handle, path = tempfile.mkstemp(".parquet", "rows-", self._folder)
         with open(handle, "wb") as file:
-            pq.write_table(_in_utc(rows), file)
+            pq.write_table(in_utc(rows), file)
         session = start_session(self._folder.parent)
         return session.read.schema(spark_schema(relation.fields)).parquet(path)
 
@@ -53,7 +53,7 @@ class Tables:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _in_utc(rows: pa.Table) -> pa.Table:
+def in_utc(rows: pa.Table) -> pa.Table:
     """Timestamps with the zone that Spark wants of them."""
     for index, f in enumerate(rows.schema):
         if pa.types.is_timestamp(f.type):

@@ -105,6 +105,9 @@ def _clock(binder: Binder, node: exp.Anonymous, name: str) -> Scalar:
             return binder.convert(moment, t.DATE, node)
         case "seconds":
             return binder.call("unix_seconds", node, moment)
+        case "week":  # 5 January 1970 was a Monday
+            day = binder.call("unix_date", node, binder.convert(moment, t.DATE, node))
+            return binder.call("div", node, binder.call("-", node, day, Literal(4, t.INT)), Literal(7, t.INT))
     return moment
 
 

@@ -9,13 +9,16 @@ from headwater import types as t
 from headwater.errors import NotSupported, Span, UserError
 from headwater.sql.create_parts import read_part_queries
 from headwater.sql.dialect import Headwater
+from headwater.sql.indexes import read_create_index
 from headwater.sql.names import fold
 from headwater.sql.options import (
     TAGGED_CLAUSES,
     read_port,
     read_stream_options,
+    read_table_options,
     read_tagged_options,
     read_view_options,
+    refuse_again,
 )
 from headwater.sql.statements import (
     CreatePartView,
@@ -39,12 +42,10 @@ _OTHER_CREATES = {
     "MATERIALIZED": "write CREATE VIEW: every view is kept, and kept fresh",
     "STREAMING": "write CREATE STREAM",
     "EXTERNAL": "write CREATE TABLE, and fill it with COPY",
-    "FOREIGN": "write CREATE STREAM",
     "DATABASE": "a warehouse is a folder: open another one",
     "SCHEMA": "a warehouse is a folder: open another one",
     "NAMESPACE": "a warehouse is a folder: open another one",
     "FUNCTION": None,
-    "INDEX": None,
     "VARIABLE": None,
 }
 _COLUMN_CLAUSES = "DEFAULT GENERATED COMMENT COLLATE CHECK UNIQUE REFERENCES CONSTRAINT MASK"
@@ -70,8 +71,12 @@ def read_create(parser: Headwater.Parser) -> Statement:
         return _read_table(parser, static=True)
     if parser.take("STREAM"):
         return _read_stream(parser)
+    if parser.take("FOREIGN TABLE"):
+        return _read_stream(parser, foreign=True)
     if parser.take("TAGGED STREAM"):
         return _read_tagged(parser)
+    if parser.take("INDEX"):
+        return read_create_index(parser)
     mode = parser.here
     options: tuple[Option, ...] = ()
     for kind in ("STREAMED", "COMPLETE"):
@@ -80,7 +85,7 @@ def read_create(parser: Headwater.Parser) -> Statement:
             options = (Option(kind, True, mode),)
     if parser.take("VIEW"):
         return _read_view(parser, options)
-    raise parser.expected("TABLE, STREAM or VIEW")
+    raise parser.expected("TABLE, STREAM, VIEW or INDEX")
 
 
 @dataclass
@@ -107,22 +112,38 @@ def _read_table(parser: Headwater.Parser, static: bool) -> CreateTable:
     key = resolve(columns.key, columns.fields, "PRIMARY KEY")
     fields = tuple(t.Field(f.name, f.type, f.nullable and f.name not in key) for f in columns.fields)
     _refuse(parser, "CREATE TABLE", _TABLE_CLAUSES)
+    options = read_table_options(parser)
+    _refuse(parser, "CREATE TABLE", _TABLE_CLAUSES)
     parser.end()
-    return CreateTable(parser.source, parser.span, name, fields, key, static, if_not_exists)
+    return CreateTable(parser.source, parser.span, name, fields, key, static, if_not_exists, options)
 
 
-def _read_stream(parser: Headwater.Parser) -> CreateStream:
+def _read_stream(parser: Headwater.Parser, foreign: bool = False) -> CreateStream:
+    """Read a stream; as a foreign table it stands on the server `stream`.
+
+    (Winter et al., "Meet Me Halfway: Split Maintenance of Continuous Views", section 3.6.)
+    """
     if_not_exists = _read_if_not_exists(parser)
     name = fresh(parser.name("the stream's name"))
     columns = _read_columns(parser)
     if columns.key_span:
         hint = "write KEY (a, b) after the columns, if a row replaces the last one of its key"
         raise UserError("HW001", "a stream has no PRIMARY KEY", span=columns.key_span, hint=hint)
+    if foreign:
+        parser.expect("SERVER")
+        if not parser.take("STREAM"):
+            server = parser.name("the server: stream")
+            raise NotSupported(
+                "HW261",
+                f"there is no server {server.text}",
+                span=server.span,
+                hint="SERVER stream makes a stream; other rows come by INSERT, COPY or FROM",
+            )
     options = read_stream_options(parser)
     if not parser.done:
         raise parser.expected(
-            "KEY, SEQUENCE BY, OP BY, STRICT, TIMESTAMP BY, PARTITION LENGTH, LATENESS, RETAIN, ROLL UP,"
-            " FROM or the end"
+            "KEY, SEQUENCE BY, OP BY, STRICT, TIMESTAMP BY, PARTITION LENGTH, LATENESS, RETAIN, RETAIN CHANGES,"
+            " ROLL UP, FROM or the end"
         )
     for option in options:
         if option.name in ("KEY", "SEQUENCE BY", "TIMESTAMP BY"):
@@ -191,10 +212,11 @@ def _read_view(parser: Headwater.Parser, mode: tuple[Option, ...]) -> CreateView
     options = mode + read_view_options(parser)
     _refuse(parser, "CREATE VIEW", "COMMENT TBLPROPERTIES SCHEMA DEFAULT WITH PARTITIONED")
     if not parser.take("AS") and not parser.at("INITIALIZE"):
-        raise parser.expected("RETAIN CHANGES, REFRESH, STRICT, STRATEGY or AS")
+        raise parser.expected("RETAIN CHANGES, REFRESH, STRICT, STRATEGY, RETAIN, ROLL UP or AS")
     start = parser.here
     if parser.at("INITIALIZE"):
         first, update, more = read_part_queries(parser, name)
+        refuse_again(options, more)
         options += more
         return CreatePartView(parser.source, parser.span, name, columns, first, update, options, if_not_exists)
     query = parser.query()

@@ -103,7 +103,8 @@ class Headwater(Spark):
             self.source = source
             self.sql = source.text
             self.span = Span(tokens[0].start, tokens[-1].end + 1)
-            self._chunks = [_with_window(with_ranges(_with_mod(tokens)))]
+            self.engine, self.hinted = None, None
+            self._chunks = [_with_as_of(_with_window(with_ranges(_with_mod(tokens))))]
             self._advance_chunk()
 
         @property
@@ -278,6 +279,18 @@ class Headwater(Spark):
             with_slashes(query)
             return query
 
+        def as_of(self) -> exp.Version | None:
+            """Read what stands at the end of a query for all of its relations: VERSION AS OF, or TIMESTAMP AS OF."""
+            start = self._index
+            self.take("FOR")
+            if not self.at("VERSION AS OF") and not self.at("TIMESTAMP AS OF"):
+                self._retreat(start)
+                return None
+            version = self._parse_version()
+            if not isinstance(version, exp.Version) or version.args.get("expression") is None:
+                raise self.expected("an epoch or a moment")
+            return version
+
         def scalar(self, what: str) -> exp.Expression:
             """Read an expression: a condition, or a value."""
             tree = self._parse_disjunction()
@@ -307,6 +320,27 @@ def _with_window(tokens: list[Token]) -> list[Token]:
         name, then = (one.token_type for one in (out[i + 1 : i + 3] if i + 2 < len(out) else [word, word]))
         if name == TokenType.R_PAREN or then != TokenType.ALIAS:
             out[i] = Token(TokenType.VAR, word.text, word.line, word.col, word.start, word.end)
+    return out
+
+
+def _with_as_of(tokens: list[Token]) -> list[Token]:
+    """The tokens with AS OF EPOCH and AS OF TIMESTAMP as Spark writes them."""
+    out = list(tokens)
+    for i in range(len(out) - 3):
+        first, second, third, value = out[i : i + 4]
+        if first.token_type != TokenType.ALIAS or second.text.upper() != "OF":
+            continue
+        epoch = third.text.upper() == "EPOCH" and value.token_type == TokenType.NUMBER
+        moment = third.text.upper() == "TIMESTAMP" and value.token_type in (TokenType.STRING, TokenType.NUMBER)
+        if TokenType.IDENTIFIER in (second.token_type, third.token_type) or not (epoch or moment):
+            continue
+        if (
+            moment and i and out[i - 1].text.upper() == "TIMESTAMP"
+        ):  # TIMESTAMP AS OF TIMESTAMP '...' is Spark's already
+            continue
+        word = "VERSION" if epoch else third.text
+        kind = TokenType.VAR if epoch else third.token_type
+        out[i : i + 3] = [Token(kind, word, third.line, third.col, third.start, third.end), first, second]
     return out
 
 

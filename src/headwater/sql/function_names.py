@@ -81,6 +81,7 @@ CLOCK_FUNCTIONS = {
     "curdate": "date",
     "current_date": "date",
     "current_timestamp": "timestamp",
+    "current_week": "week",
     "now": "timestamp",
     "unix_timestamp": "seconds",
 }

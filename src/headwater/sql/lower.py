@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeVar
 
 from sqlglot import exp
@@ -16,12 +17,14 @@ from headwater import types as t
 from headwater.algebra.compose import NoEquality, distinct, intersect, subtract
 from headwater.algebra.during import NoWindow, with_windows
 from headwater.algebra.nodes import Node, Project, Union, Values
+from headwater.algebra.renaming import with_definitions
 from headwater.algebra.scalars import cast
 from headwater.algebra.simplify import simplify
 from headwater.errors import HeadwaterError, Source
+from headwater.sql.as_of import AsOf, read_as_of
 from headwater.sql.assign import assign_rows
 from headwater.sql.bind import Binder
-from headwater.sql.lower_from import Environment, Lowered
+from headwater.sql.lower_from import Environment, History, Lowered
 from headwater.sql.lower_select import OrderKey, check_orderable, limited, lower_select, unique_names
 from headwater.sql.names import fold
 from headwater.sql.part_references import Parting
@@ -45,6 +48,7 @@ class Answer:
         order: how to sort the rows; columns of `node`.
         limit: how many rows to give, or None for all.
         offset: how many rows to leave out first.
+        timeless: whether it is the same query at every moment: it does not read the clock.
     """
 
     node: Node
@@ -52,10 +56,17 @@ class Answer:
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int = 0
+    timeless: bool = True
 
 
 def lower_view(
-    query: exp.Expr, relations: Relations, source: Source, offset: int = 0, columns: tuple[Name, ...] = ()
+    query: exp.Expr,
+    relations: Relations,
+    source: Source,
+    offset: int = 0,
+    columns: tuple[Name, ...] = (),
+    through: Mapping[str, Node] = MappingProxyType({}),
+    windows: bool = True,
 ) -> Node:
     """The tree of a view's query.
 
@@ -65,6 +76,8 @@ def lower_view(
         source: the text errors point into.
         offset: where in that text the tree's positions begin.
         columns: the names CREATE VIEW gives to the columns, or none.
+        through: the queries of views that are read as if the query had written them.
+        windows: make windows of conditions on the clock; else they stay filters, for whoever looks at the clock then.
 
     Returns:
         A node whose columns have the names a user sees, distinct whatever their case.
@@ -74,7 +87,8 @@ def lower_view(
     lowered = _guarded(lambda: lower_query(query, env, "", given), env, query)
     _check_view_columns(lowered, query, given, env)
     try:
-        return with_windows(simplify(lowered.node))
+        node = simplify(with_definitions(lowered.node, through))
+        return with_windows(node) if windows else node
     except NoWindow as error:
         raise env.place.no_window(error.part, error.by_months) from None
 
@@ -99,7 +113,13 @@ def lower_part(
 
 
 def lower_answer(
-    query: exp.Expr, relations: Relations, source: Source, offset: int = 0, moment: dt.datetime | None = None
+    query: exp.Expr,
+    relations: Relations,
+    source: Source,
+    offset: int = 0,
+    moment: dt.datetime | None = None,
+    history: History | None = None,
+    as_of: exp.Version | AsOf | None = None,
 ) -> Answer:
     """The tree of a query that is answered once; ORDER BY, LIMIT and OFFSET may stand at its end.
 
@@ -109,9 +129,15 @@ def lower_answer(
         source: the text errors point into.
         offset: where in that text the tree's positions begin.
         moment: what `now()` means.
+        history: finds relations as they were; without it AS OF is refused.
+        as_of: the point at which relations are read that name none of their own.
     """
     env = _environment(relations, source, offset, moment)
-    return _guarded(lambda: _answer(query, env), env, query)
+    if isinstance(as_of, exp.Version):
+        as_of = read_as_of(as_of, env.place)
+    env = replace(env, history=history, as_of=as_of)
+    answer = _guarded(lambda: _answer(query, env), env, query)
+    return replace(answer, timeless=not env.place.clocks)
 
 
 def lower_rows(

@@ -22,15 +22,20 @@ from headwater.algebra.nodes import Filter, Join, Node, Project, Scan
 from headwater.algebra.nodes import Outer as OuterJoin
 from headwater.algebra.parts import PART, PART_TIMESTAMP
 from headwater.algebra.scalars import TRUE, Column, Literal, Scalar, call, conjunction, substitute
+from headwater.errors import HeadwaterError
 from headwater.sql.aliases import Aliases
+from headwater.sql.as_of import AsOf, read_as_of
 from headwater.sql.bind import Binder, column
 from headwater.sql.exploding import Exploding, is_exploding
 from headwater.sql.names import fold
 from headwater.sql.outer import Outer
-from headwater.sql.part_references import Parting, parts_of
+from headwater.sql.part_references import Parting, check_times, parts_of
 from headwater.sql.place import Place, check_width
 from headwater.sql.scope import RelationInfo, Relations, Scope, Visible, find_relation
 from headwater.sql.synchronised import difference, is_function, names_of
+
+#: Finds a relation as it was: by its name, with what is known of it now.
+History = Callable[[RelationInfo, AsOf], RelationInfo]
 
 #: A query may read so many relations. What WITH defines is lowered at each use, so reads can double with each line.
 MOST_READS = 256
@@ -83,6 +88,9 @@ class Environment:
     outer: Outer | None = None
     #: Where a part of a view is evaluated: its subscript has a name then, and outer joins stay what they are.
     parting: Parting | None = None
+    #: Where relations may be read as they were, and the point at which they are if they name none.
+    history: History | None = None
+    as_of: AsOf | None = None
 
     def with_ctes(self, clause: exp.With | None) -> Environment:
         """The environment inside a query with a WITH clause; each expression sees those before it."""
@@ -302,11 +310,14 @@ def _one_table(node: exp.Table, env: Environment) -> tuple[Node, Scope]:
         raise place.mistake(
             "HW190", f"{what} stands in the FROM of a view, alone", node, "CREATE VIEW ... AS SELECT ... FROM it alone"
         )
-    place.only(node, ("this", "alias", "joins", "minus", "part"))
+    place.only(node, ("this", "alias", "joins", "minus", "part", "version"))
     cte = env.ctes.get(fold(named.name))
     if cte is not None and policy is None:
+        if node.args.get("version"):
+            raise place.mistake("HW340", f"{cte.name} is a query of WITH", node, "write AS OF inside it")
         return _named_query(node, cte, env)
     info = find_relation(named, env.relations, [one.name for one in env.ctes.values()], place, policy)
+    info = _as_it_was(info, node, env)
     shown, columns = _alias(node.args.get("alias"), env)
     env.aliases.reads += 1
     if env.aliases.reads > MOST_READS:
@@ -323,6 +334,21 @@ def _one_table(node: exp.Table, env: Environment) -> tuple[Node, Scope]:
     return scan, Lowered(scan, names).visible(shown or named.name)
 
 
+def _as_it_was(info: RelationInfo, node: exp.Table, env: Environment) -> RelationInfo:
+    """A relation at the point that a query names, or as it is."""
+    version = node.args.get("version")
+    if version is not None and env.history is None:
+        hint = "leave AS OF out: a view follows its relations as they change"
+        raise env.place.mistake("HW340", "AS OF stands in queries that are answered once", node, hint)
+    as_of = read_as_of(version, env.place) if version is not None else env.as_of
+    if as_of is None or env.history is None:
+        return info
+    try:
+        return env.history(info, as_of)
+    except HeadwaterError as error:
+        raise error.at(env.place.span(node), env.place.source) from error.__cause__
+
+
 def _parted(
     scan: Scan, node: exp.Table, info: RelationInfo, alias: tuple[str, tuple[exp.Identifier, ...]], env: Environment
 ) -> tuple[Node, Scope]:
@@ -332,7 +358,9 @@ def _parted(
     names = _renamed(tuple(f.name for f in info.fields if f.name != PART), columns, node, env)
     names += (PART,)
     unlisted = {Column(f"{scan.alias}.{PART}", t.BIGINT)}
-    if any(one.name.upper() == PART_TIMESTAMP for one in node.root().find_all(exp.Column)):
+    times = [one for one in node.root().find_all(exp.Column) if one.name.upper() == PART_TIMESTAMP]
+    if times:
+        check_times(times, shown, env.place)
         begins = call("part_timestamp", rows.column(f"{scan.alias}.{PART}"), Literal(info.length, t.INT))
         rows = Project(rows, (*columns_of(rows), (f"{scan.alias}.{PART_TIMESTAMP}", begins)))
         names += (PART_TIMESTAMP,)

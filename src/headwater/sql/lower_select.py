@@ -46,6 +46,7 @@ Resolve = Callable[[Scalar], Scalar]
 
 _CLAUSES = (
     "expressions", "from_", "joins", "where", "group", "having", "with_", "distinct", "qualify", "windows", "laterals",
+    "hint",  # the parser lets one through, which is about the whole statement
 )  # fmt: skip
 
 #: What a SELECT without FROM reads: one row. A relation of no columns could not be written in SQL.
@@ -743,11 +744,13 @@ def output_name(node: exp.Expr) -> str:
 def unique_names(shown: tuple[str, ...], prefix: str) -> tuple[str, ...]:
     """Names for a node's columns: as shown, with a number behind those that repeat."""
     taken: set[str] = set()
+    numbers: dict[str, int] = {}
     names = []
     for wanted in shown:
-        name, number = wanted, 2
+        name, number = wanted, numbers.get(wanted, 2)
         while fold(name) in taken:
             name, number = f"{wanted}_{number}", number + 1
+        numbers[wanted] = number
         taken.add(fold(name))
         names.append(prefix + name)
     return tuple(names)

@@ -13,7 +13,7 @@ Each becomes an `Option`; its value has one of these forms:
 | `ROLL UP AFTER d INTO n` | tuple of int, microseconds, and int, seconds |
 | `FROM format ...` | `Feed` |
 | `STREAMED`, `COMPLETE`, `STRICT`, `BACKFILL` | True |
-| `REFRESH EVERY EPOCH`, `ON QUERY`, `MANUAL` | `"EVERY EPOCH"`, `"ON QUERY"`, `"MANUAL"` |
+| `REFRESH EVERY EPOCH`, `ON QUERY`, `AUTO`, `MANUAL` | `"EVERY EPOCH"`, `"ON QUERY"`, `"AUTO"`, `"MANUAL"` |
 | `REFRESH EVERY d` | int, microseconds |
 | `REFRESH ON p` | `Name` |
 | `RETAIN CHANGES d`, `RETAIN CHANGES ALL` | int, microseconds, or `"ALL"` |
@@ -29,18 +29,13 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
-from headwater.errors import NotSupported, Span, UserError
+from headwater.errors import Span, UserError
 from headwater.sql.dialect import Headwater
 from headwater.sql.statements import (
-    CreateStream,
-    CreateTagged,
-    CreateView,
-    Explain,
     Feed,
     Name,
     OpBy,
     Option,
-    Statement,
 )
 
 STRATEGIES = ("tree", "viewlet", "viewlet naive", "first order", "re-evaluate", "recompute")
@@ -65,6 +60,11 @@ Clauses = dict[str, Callable[[Headwater.Parser], object]]
 def read_stream_options(parser: Headwater.Parser) -> tuple[Option, ...]:
     """Read the clauses after the columns of CREATE STREAM, in any order."""
     return _read(parser, _STREAM_CLAUSES)
+
+
+def read_table_options(parser: Headwater.Parser) -> tuple[Option, ...]:
+    """Read the clauses after the columns of CREATE TABLE."""
+    return _read(parser, _TABLE_CLAUSES)
 
 
 def read_tagged_options(parser: Headwater.Parser) -> tuple[Option, ...]:
@@ -102,10 +102,16 @@ def _read(parser: Headwater.Parser, clauses: Clauses) -> tuple[Option, ...]:
         start = parser.here
         parser.take(keyword)
         option = Option(keyword, clauses[keyword](parser), parser.since(start))
-        if keyword in options:
-            raise UserError("HW003", f"{keyword} is given twice", span=option.span, hint="keep one of them")
+        refuse_again(tuple(options.values()), (option,))
         options[keyword] = option
     return tuple(options.values())
+
+
+def refuse_again(options: tuple[Option, ...], more: tuple[Option, ...]) -> None:
+    """Refuse further clauses that are there already."""
+    for option in more:
+        if any(option.name == one.name for one in options):
+            raise UserError("HW003", f"{option.name} is given twice", span=option.span, hint="keep one of them")
 
 
 def no_format(name: str, span: Span | None = None) -> UserError:
@@ -227,13 +233,13 @@ def _read_value(parser: Headwater.Parser) -> object:
 
 
 def _read_refresh(parser: Headwater.Parser) -> object:
-    for policy in ("EVERY EPOCH", "ON QUERY", "MANUAL"):
+    for policy in ("EVERY EPOCH", "ON QUERY", "AUTO", "MANUAL"):
         if parser.take(policy):
             return policy
     if parser.take("ON"):
         return parser.name("the name of a refresh policy")
     if not parser.take("EVERY"):
-        raise parser.expected("EVERY EPOCH, EVERY n SECONDS, ON name, ON QUERY or MANUAL")
+        raise parser.expected("EVERY EPOCH, EVERY n SECONDS, ON name, ON QUERY, AUTO or MANUAL")
     place = parser.here
     period = read_duration(parser)
     if period == 0:
@@ -305,14 +311,18 @@ _STREAM_CLAUSES: Clauses = {
     "TIMESTAMP BY": lambda parser: parser.name("a column"),
     "PARTITION LENGTH": _read_seconds,
     "LATENESS": read_duration,
+    "RETAIN CHANGES": _read_retain,
     "RETAIN": _read_retain,
     "ROLL UP": _read_roll_up,
     "FROM": _read_feed,
 }
 #: The clauses that a tagged stream may have: its columns and its source are those of the raw stream.
 TAGGED_CLAUSES = ("KEY", "SEQUENCE BY", "STRICT", "RETAIN")
+_TABLE_CLAUSES: Clauses = {"RETAIN CHANGES": _read_retain}
 _VIEW_CLAUSES: Clauses = {
     "RETAIN CHANGES": _read_retain,
+    "RETAIN": _read_retain,
+    "ROLL UP": _read_roll_up,
     "REFRESH": _read_refresh,
     "STRICT": lambda parser: True,
     "STRATEGY": read_strategy,
@@ -325,39 +335,4 @@ _PART_CLAUSES: Clauses = {
     "BACKFILL": lambda parser: True,
     "RETAIN": _read_retain,
     "ROLL UP": _read_roll_up,
-}
-
-
-def refuse_unsupported_options(statement: Statement) -> None:
-    """Refuse the clauses that are read but not carried out yet.
-
-    Raises:
-        NotSupported: at the first such clause.
-    """
-    if not isinstance(statement, CreateStream | CreateTagged | CreateView | Explain):
-        return
-    for option in statement.options:
-        if not _is_supported(option):
-            raise NotSupported(
-                "HW264",
-                f"{_shown(option)} is not supported yet",
-                span=option.span,
-                source=statement.source,
-                hint=_INSTEAD[option.name],
-            )
-
-
-def _is_supported(option: Option) -> bool:
-    match option.name:
-        case "REFRESH":
-            return option.value != "ON QUERY"
-    return True
-
-
-def _shown(option: Option) -> str:
-    return f"REFRESH {option.value}" if option.name == "REFRESH" else option.name
-
-
-_INSTEAD = {
-    "REFRESH": "leave it out, or choose another policy: EVERY EPOCH, EVERY n SECONDS, ON name, MANUAL",
 }

@@ -19,6 +19,7 @@ from sqlglot import exp
 from headwater.errors import NotSupported, Source, Span, UserError
 from headwater.sql.create import read_create, read_register, refuse_repeated
 from headwater.sql.dialect import Headwater, new_parser
+from headwater.sql.indexes import read_drop_index
 from headwater.sql.names import fold
 from headwater.sql.options import EXPLAIN_FORMATS, no_format, read_settings, read_strategy
 from headwater.sql.reading import guard, split_statements
@@ -31,6 +32,7 @@ from headwater.sql.statements import (
     Delete,
     Describe,
     Drop,
+    DropIndex,
     Explain,
     Insert,
     Name,
@@ -43,7 +45,7 @@ from headwater.sql.statements import (
     Update,
 )
 
-_SHOWN = ("TABLES", "STREAMS", "VIEWS", "RELATIONS", "EPOCHS", "MAPS", "PARTS", "LATE")
+_SHOWN = ("TABLES", "STREAMS", "VIEWS", "RELATIONS", "EPOCHS", "MAPS", "PARTS", "LATE", "INDEXES")
 _NOT_SHOWN = (
     "CATALOGS",
     "COLUMNS",
@@ -114,6 +116,10 @@ def parse(text: str, name: str = "<sql>") -> list[Statement]:
         with guard(source, Span(tokens[0].start, tokens[-1].end + 1), tokens):
             parser.begin(source, tokens)
             out.append(_read_statement(parser))
+            if parser.hinted is not None and not isinstance(out[-1], Query):
+                raise NotSupported(
+                    "HW201", "ENGINE is for queries that are answered once", span=parser.hinted, hint="leave it out"
+                )
     return out
 
 
@@ -136,8 +142,9 @@ def _read_statement(parser: Headwater.Parser) -> Statement:
 def _read_query(parser: Headwater.Parser) -> Query:
     streamed = parser.skip_second("SELECT", "STREAMED")
     query = parser.query()
+    as_of = parser.as_of()
     parser.end()
-    return Query(parser.source, parser.span, query, streamed)
+    return Query(parser.source, parser.span, query, streamed, as_of, parser.engine)
 
 
 def _refuse(parser: Headwater.Parser, context: str, clauses: dict[str, str | None]) -> None:
@@ -305,16 +312,18 @@ def _check_copy_options(file_format: str, settings: dict[str, object], span: Spa
             raise UserError("HW004", f"{name} is one character, or empty for none", span=span)
 
 
-def _read_drop(parser: Headwater.Parser) -> Drop:
+def _read_drop(parser: Headwater.Parser) -> Drop | DropIndex:
     start = parser.here
     parser.expect("DROP")
     kind = parser.word()
+    if kind == "INDEX":
+        return read_drop_index(parser)
     if kind not in ("STREAM", "TABLE", "VIEW"):
-        if kind in ("DATABASE", "SCHEMA", "FUNCTION", "INDEX", "MATERIALIZED", "TEMPORARY", "NAMESPACE", "VARIABLE"):
+        if kind in ("DATABASE", "SCHEMA", "FUNCTION", "MATERIALIZED", "TEMPORARY", "NAMESPACE", "VARIABLE"):
             parser.take(kind)
             hint = "write DROP VIEW" if kind in ("MATERIALIZED", "TEMPORARY") else None
             raise NotSupported("HW261", f"DROP {kind} is not supported", span=parser.since(start), hint=hint)
-        raise parser.expected("STREAM, TABLE or VIEW")
+        raise parser.expected("STREAM, TABLE, VIEW or INDEX")
     parser.take(kind)
     if_exists = parser.take("IF EXISTS")
     name = parser.name(f"the name of a {kind.lower()}")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from headwater import types as t
+from headwater.algebra.functions.casts import cast_value
+from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.nodes import Filter, Node, Scan
 from headwater.algebra.parts import PART, Reference, between
 from headwater.algebra.scalars import Literal, call, conjunction
 from headwater.algebra.subscripts import VARIABLE, NotLinear, Subscript, number
 from headwater.sql.names import fold
+from headwater.sql.parts_parser import compared_texts
 from headwater.sql.place import Place
 from headwater.sql.scope import RelationInfo
 
@@ -67,6 +71,17 @@ def parts_of(scan: Scan, node: exp.Table, info: RelationInfo, parting: Parting |
     _check(reference, info.length, parting, named.expressions[-1], place)
     parting.references.append(reference)
     return between(scan, 2 * len(parting.references) - 2, first == last)
+
+
+def check_times(columns: Iterable[exp.Column], alias: str, place: Place) -> None:
+    """Refuse texts that PART_TIMESTAMP of a relation is compared with and that are no times."""
+    for column in columns:
+        for text in compared_texts(column) if fold(column.table) in ("", fold(alias)) else ():
+            try:
+                cast_value(text.name, t.STRING, t.TIMESTAMP)
+            except EvaluationError:
+                hint = "write '2015-01-01 00:00:00', or '2015/01/01 0:00'"
+                raise place.mistake("HW129", f"{place.text(text)} is not a TIMESTAMP", text, hint) from None
 
 
 def _constant(scan: Scan, first: Subscript, last: Subscript) -> Node:

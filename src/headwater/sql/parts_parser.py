@@ -8,6 +8,7 @@ may be PARTS, and `pattern` a tuple of identifiers, of which those with a plus h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -122,14 +123,23 @@ def _close(parser: StrictParser, wanted: str) -> None:
         raise parser.expected(wanted)
 
 
+_COMPARISONS = exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Between | exp.In
+
+
+def compared_texts(column: exp.Column) -> Iterator[exp.Literal]:
+    """The texts that a column is compared with, and nothing else is done to it."""
+    if isinstance(column.parent, _COMPARISONS):
+        for one in column.parent.iter_expressions():
+            if isinstance(one, exp.Literal) and one.is_string:
+                yield one
+
+
 def with_slashes(query: exp.Expression) -> None:
     """Let dates that are compared with PART_TIMESTAMP have slashes, as the paper writes them: "2015/01/01 0:00"."""
     for column in query.find_all(exp.Column):
-        if column.name.upper() != "PART_TIMESTAMP" or not isinstance(column.parent, exp.Binary):
-            continue
-        for side in (column.parent.this, column.parent.expression):
-            if isinstance(side, exp.Literal) and side.is_string:
-                side.set("this", _with_dashes(side.name))
+        if column.name.upper() == "PART_TIMESTAMP":
+            for text in compared_texts(column):
+                text.set("this", _with_dashes(text.name))
 
 
 def _with_dashes(text: str) -> str:

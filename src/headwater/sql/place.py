@@ -24,7 +24,7 @@ class Place:
         source: the whole text.
         offset: where in it the parsed part begins.
         moment: what `now()` means, if the text is about one moment; None for a view, which goes on.
-        clocks: every clock that was bound for a view, with what it was written as, so that an error can point.
+        clocks: every clock that was bound, with what it was written as, so that an error can point.
     """
 
     source: Source
@@ -68,9 +68,7 @@ class Place:
 
     def clock(self, node: exp.Expr) -> Scalar:
         """What `now()` means here."""
-        if self.moment is not None:
-            return Literal(self.moment, t.TIMESTAMP)
-        found = now()
+        found = Literal(self.moment, t.TIMESTAMP) if self.moment is not None else now()
         self.clocks.append((found, node))
         return found
 

@@ -49,6 +49,7 @@ class CreateTable(Statement):
     primary_key: tuple[str, ...]
     static: bool = False
     if_not_exists: bool = False
+    options: tuple[Option, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -272,8 +273,34 @@ class Replan(Statement):
 
 
 @dataclass(frozen=True)
+class CreateIndex(Statement):
+    """CREATE INDEX name ON relation (columns): rows are found by these columns without a scan."""
+
+    name: Name
+    relation: Name
+    columns: tuple[Name, ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropIndex(Statement):
+    """DROP INDEX [IF EXISTS] name [ON relation]."""
+
+    name: Name
+    if_exists: bool = False
+    relation: Name | None = None
+
+
+@dataclass(frozen=True)
 class Query(Statement):
     """SELECT (or WITH, VALUES): answered once, now; SELECT STREAMED as the changes that lead there from nothing."""
 
     query: exp.Expression
     streamed: bool = False
+    as_of: exp.Version | None = None
+    engine: str | None = None
+
+    @property
+    def from_views(self) -> bool:
+        """Whether views may be read in place of what it names."""
+        return not self.query.find(exp.Hint)

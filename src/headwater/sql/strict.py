@@ -24,6 +24,10 @@ T = TypeVar("T")
 _QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN}
 
 
+#: The hint of a query that is not to be answered from views.
+NO_VIEWS = "NO_VIEWS"
+
+
 class ReadError(ParseError):
     """Text that does not parse, with the place and a reason for people."""
 
@@ -47,7 +51,15 @@ def _closed(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class StrictParser(SparkExpressions):
-    """Reads queries and expressions, and nothing that Spark would not."""
+    """Reads queries and expressions, and nothing that Spark would not.
+
+    Attributes:
+        engine: what the hint ENGINE names, if the statement has it.
+        hinted: where a hint stands.
+    """
+
+    engine: str | None = None
+    hinted: Span | None = None
 
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: _closed(parse) for name, parse in SparkExpressions.FUNCTION_PARSERS.items()
@@ -219,9 +231,26 @@ class StrictParser(SparkExpressions):
         return alias
 
     def _parse_hint(self) -> exp.Hint | None:
-        if self._match(TokenType.HINT):
-            raise NotSupported("HW201", "hints are not supported", span=_token_span(self._prev), hint="leave it out")
-        return None
+        if not self._match(TokenType.HINT):
+            return None
+        span = _token_span(self._prev)
+        text = self._prev.text[3:-2] if len(self._prev.text) > 5 else "".join(self._prev_comments or ())
+        found: exp.Hint | None = None
+        for one in re.split(r"[\s,]+(?![^(]*\))", text.strip()):
+            engine = re.fullmatch(r"ENGINE\s*\(\s*(\w+)\s*\)", one, re.IGNORECASE)
+            if engine is not None:
+                self.engine, self.hinted = engine[1].lower(), span
+            elif one.upper() == NO_VIEWS:
+                found = exp.Hint(expressions=[exp.Var(this=NO_VIEWS)])
+            else:
+                raise NotSupported(
+                    "HW201",
+                    "this hint is not supported",
+                    span=span,
+                    hint=f"leave it out; {NO_VIEWS} reads what the query names and no view in its place, "
+                    "ENGINE(duckdb) and ENGINE(spark) say where it runs",
+                )
+        return found
 
     def _parse_into(self) -> exp.Into | None:
         return None  # SELECT ... INTO is not Spark's: the word is left over, and refused as such

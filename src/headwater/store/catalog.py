@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -12,12 +12,14 @@ from functools import cached_property
 import duckdb
 
 from headwater import types as t
+from headwater.algebra.nodes import Node
 from headwater.algebra.parts import PART
 from headwater.algebra.read import read_type
+from headwater.algebra.renaming import with_definitions
 from headwater.algebra.scalars import FALSE, TRUE, Scalar
 from headwater.emit.layout import Grouped
 from headwater.emit.maintain import grouped_maps
-from headwater.errors import UserError
+from headwater.errors import NotSupported, UserError
 from headwater.plan.parts import PartProgram, part_program_from_dict
 from headwater.plan.program import Program, program_from_dict
 from headwater.plan.wanted import Reading, Wanted, everything, wanted_by
@@ -74,6 +76,14 @@ class Codes:
 
 
 @dataclass(frozen=True)
+class Index:
+    """CREATE INDEX: by which columns rows of a relation are found."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Relation:
     """One stream, table or view.
 
@@ -88,7 +98,8 @@ class Relation:
         policy: of a synchronised relation: when it takes what has changed.
         of: of a synchronised relation: the relation that it stands for.
         appends: of a synchronised relation: whether the relation that it stands for is a stream that only grows.
-        refresh: what a view's REFRESH says; None for one that is fresh after every epoch.
+        refresh: what a view's REFRESH says; None for one that is fresh after every epoch, or is evaluated when read.
+        timing: of a view: `ON QUERY` if it is evaluated when it is read, `AUTO` if the planner decides on that.
         changes: for how many microseconds a view's changes are kept for subscribers, `ALL`, or None.
         time: TIMESTAMP BY of a stream: the column that says when something happened.
         lateness: how many microseconds after the newest row a row may come and still be taken; None for any time.
@@ -111,6 +122,7 @@ class Relation:
             there.
         suspended: why a view stopped following its inputs, if it did.
         stopped: the last epoch a suspended view has seen.
+        indexes: by which columns its rows are found, besides scanning.
     """
 
     name: str
@@ -127,6 +139,7 @@ class Relation:
     of: str | None = None
     appends: bool = False
     refresh: Policy | None = None
+    timing: str | None = None
     changes: int | str | None = None
     time: str | None = None
     lateness: int | None = None
@@ -146,10 +159,16 @@ class Relation:
     strict: bool = False
     suspended: str | None = None
     stopped: int | None = None
+    indexes: tuple[Index, ...] = ()
 
     @property
     def folded(self) -> str:
         return fold(self.name)
+
+    @property
+    def lazy(self) -> bool:
+        """Whether it is evaluated when it is read: nothing stores its rows, and it has no changes."""
+        return self.program is not None and self.program.lazy
 
     @property
     def has_feed(self) -> bool:
@@ -243,6 +262,7 @@ class Relation:
                 "of": self.of,
                 "appends": self.appends,
                 "refresh": self.refresh.to_dict() if self.refresh else None,
+                "timing": self.timing,
                 "changes": self.changes,
                 "time": self.time,
                 "lateness": self.lateness,
@@ -262,6 +282,7 @@ class Relation:
                 "strict": self.strict,
                 "suspended": self.suspended,
                 "stopped": self.stopped,
+                "indexes": [[one.name, list(one.columns)] for one in self.indexes],
             }
         )
 
@@ -288,13 +309,14 @@ def _from_json(text: str, schemas: Mapping[str, t.Schema]) -> Relation:
         codes=Codes(**{**codes, **lists}) if codes else None,
         policy=policy_from_dict(data["policy"]) if data["policy"] else None,
         refresh=policy_from_dict(data["refresh"]) if data["refresh"] else None,
+        indexes=tuple(Index(name, tuple(columns)) for name, columns in data.get("indexes", ())),
         **rest,
     )
 
 
 _PLAIN = (
     *("name", "sequence", "stamp", "over", "partial", "of", "appends", "changes", "static", "retain", "begins"),
-    *("sql", "created", "strict", "time", "lateness", "length", "whole", "helper", "written"),
+    *("sql", "created", "strict", "time", "lateness", "length", "whole", "helper", "written", "timing"),
     *("suspended", "stopped"),
 )
 
@@ -324,12 +346,23 @@ def follower(relation: Relation, policy: Policy, epoch: int) -> Relation:
     )
 
 
+def no_changes(relation: Relation) -> NotSupported:
+    """The answer to who needs the changes of a view that is evaluated when it is read."""
+    return NotSupported(
+        "HW220",
+        f"view {relation.name} is evaluated when it is read: it has no changes to wait for",
+        hint=f"make {relation.name} REFRESH EVERY EPOCH, or read what it reads",
+    )
+
+
 def on_stream(relation: Relation) -> Policy:
     """The policy that ticks when a row comes to a relation.
 
     Raises:
         UserError: HW180, the relation has other columns than one time.
     """
+    if relation.lazy:
+        raise no_changes(relation)
     if len(relation.fields) != 1 or not isinstance(relation.fields[0].type, t.Integer | t.Timestamp | t.Date):
         raise UserError(
             "HW180",
@@ -374,6 +407,16 @@ class Catalog:
     def find(self, name: str) -> Relation | None:
         return self._by_name.get(fold(name))
 
+    def find_index(self, name: str) -> tuple[Relation, Index] | None:
+        """An index by its name, and the relation that has it."""
+        key = fold(name)
+        return next(((r, one) for r in self.relations for one in r.indexes if fold(one.name) == key), None)
+
+    def stored_columns(self, relation: Relation, columns: Iterable[str]) -> tuple[str, ...]:
+        """The names under which columns of a relation are stored, in their order."""
+        grouped = self.grouped.get(relation.name)
+        return tuple(grouped.repeats.get(one, one) if grouped is not None else one for one in columns)
+
     def dependents(self, name: str) -> tuple[Relation, ...]:
         """What reads a relation directly, oldest first."""
         key = fold(name)
@@ -405,10 +448,13 @@ class Catalog:
         return tuple(one for one in self.relations if one.over is not None and fold(one.over) == stream.folded)
 
     def keeps(self, relation: Relation) -> bool:
-        """Whether a relation's rows are stored: always, but for a stream that nothing looks back into.
+        """Whether a relation's rows are stored: always, but for a stream that nothing looks back into, and for a view
+        that is evaluated when it is read.
 
         A keyed stream always is: what a row replaces must be known.
         """
+        if relation.lazy:
+            return False
         if not relation.flows or relation.retain is not None:
             return True
         return any(
@@ -484,6 +530,25 @@ class Catalog:
     def map_names(self) -> frozenset[str]:
         """All maps, the views themselves among them."""
         return frozenset(one.name for program in self.programs for one in program.maps)
+
+    @cached_property
+    def read_through(self) -> Mapping[str, Node]:
+        """Of views that are evaluated when they are read: their rows, over what is stored."""
+        return {
+            one.name: with_definitions(one.program.upper, {held.name: held.definition for held in one.program.held})
+            for one in self.relations
+            if one.program is not None and one.program.upper is not None
+        }
+
+    @property
+    def planned_through(self) -> Mapping[str, Node]:
+        """The queries of these views: those over them are planned as if they had written them."""
+        return {one.name: one.program.query for one in self.relations if one.lazy and one.program is not None}
+
+    @cached_property
+    def partial(self) -> frozenset[str]:
+        """Maps of partial sums: their rows are there once each."""
+        return frozenset(one.name for program in self.programs for one in program.maps if one.sums is not None)
 
     @property
     def grouped(self) -> Mapping[str, Grouped]:

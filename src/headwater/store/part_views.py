@@ -12,7 +12,7 @@ from headwater.plan.parts import PartProgram
 from headwater.sql import statements as s
 from headwater.sql.lower_parts import lower_part_view
 from headwater.sql.scope import Relations
-from headwater.store.catalog import Catalog, Kind, Relation
+from headwater.store.catalog import Catalog, Kind, Relation, no_changes
 from headwater.store.event_time import rolled_up
 
 
@@ -34,6 +34,9 @@ def part_view_of(statement: s.CreatePartView, relations: Relations, catalog: Cat
     length = options["PARTITION LENGTH"].value
     assert isinstance(length, int)
     lowered = lower_part_view(statement, length, relations)
+    for one in catalog:
+        if one.lazy and one.name in lowered.initialize.query.relations | lowered.update.query.relations:
+            raise no_changes(one)
     program = PartProgram(
         statement.name.text,
         length,

@@ -57,6 +57,16 @@ class Policy:
                 return f"ON {self.name}"
         return "MANUAL"
 
+    def within(self, other: Policy) -> bool:
+        """Whether the other policy ticks whenever this one does, as far as the two tell by themselves.
+
+        Multiples of four seconds are multiples of two (Ghanem et al., "Supporting Views in Data Stream Management
+        Systems", proposition 1).
+        """
+        if self.when is When.EVERY and other.when is When.EVERY:
+            return self.period % other.period == 0
+        return self == other
+
     def to_dict(self) -> dict[str, object]:
         return {"when": self.when.value, "period": self.period, "name": self.name}
 

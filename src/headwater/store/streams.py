@@ -102,7 +102,7 @@ def refuse_without_order(stream: Relation) -> None:
 
 def _with_clauses(relation: Relation, options: dict[str, s.Option]) -> Relation:
     """A stream with what its KEY, SEQUENCE BY, OP BY, STRICT and RETAIN say."""
-    for name in ("SEQUENCE BY", "OP BY", "STRICT"):
+    for name in ("SEQUENCE BY", "OP BY", "STRICT", "RETAIN CHANGES"):
         if name in options and "KEY" not in options:
             raise UserError(
                 "HW170",
@@ -119,6 +119,9 @@ def _with_clauses(relation: Relation, options: dict[str, s.Option]) -> Relation:
     if (retain := options.get("RETAIN")) is not None:
         assert isinstance(retain.value, int | str)
         relation = replace(relation, retain=retain.value)
+    if (changes := options.get("RETAIN CHANGES")) is not None:
+        assert isinstance(changes.value, int | str)
+        relation = replace(relation, changes=changes.value)
     if (keyed := options.get("KEY")) is None:
         return relation
     assert isinstance(keyed.value, tuple)

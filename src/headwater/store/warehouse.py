@@ -22,10 +22,11 @@ from pathlib import Path
 import duckdb
 
 from headwater.errors import UserError
+from headwater.store import budget
 from headwater.store.catalog import SCHEMA
 
 #: Raised whenever an older Headwater could not read what this one writes.
-FORMAT = 5
+FORMAT = 6
 DATABASE = "warehouse.duckdb"
 LOCK = "lock"
 MEMORY = ":memory:"
@@ -129,13 +130,24 @@ class Warehouse:
         return self._owner == os.getpid()
 
     def reader(self) -> duckdb.DuckDBPyConnection:
-        """A connection of its own, which sees the last committed epoch. Whoever asks for it closes it."""
+        """A connection of its own, which sees the last committed epoch. Whoever asks for it closes it.
+
+        Raises:
+            HeadwaterError: the warehouse is closed, or the request that this thread works on was stopped.
+        """
         with self._guard:
             try:
                 reader = self.connection.cursor()
             except duckdb.ConnectionException:
                 raise closed() from None
             self._readers.add(reader)
+        spent = budget.current()
+        if spent is not None:
+            try:
+                spent.lend(reader)
+            except BaseException:
+                reader.close()
+                raise
         return reader
 
     @contextlib.contextmanager

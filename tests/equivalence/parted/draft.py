@@ -108,13 +108,14 @@ class Draft:
                 ("the part", j),
                 ("the part before", f"{j} - 1"),
                 ("an earlier part", f"{j} - {self.pick(2, 3, 5)}"),
+                ("a part far back", f"{j} - {self.pick(40, 300)}"),
                 ("a range up to now", f"{j} - {self.pick(1, 2, 4)} .. {j}"),
                 ("a range of the past", f"{j} - {self.pick(2, 3)} .. {j} - 1"),
                 ("a range since a round number", f"{j} - {j} % 3 .. {j}"),
                 ("a range that may be empty", f"{j} - {j} % 3 .. {j} - 1"),
                 ("a subscript written otherwise", self.pick(f"(1 + {j}) - 1", f"-1 + {j}", f"(2 * {j} - 2) / 2")),
             ],
-            [10, 4, 1, 3, 2, 1, 1, 1],
+            [10, 4, 1, 0.7, 3, 2, 1, 1, 1],
         )[0]
         self.note(name)
         return inside

@@ -36,7 +36,8 @@ def generate(seed: int) -> tuple[Case, Counter[str]]:
         start = datetime(1970, 1, 1) + timedelta(seconds=d.rng.randrange(30))
     else:
         start = datetime(2024, 1, 1) + timedelta(seconds=d.rng.randrange(600))
-    story = Story(d, relations, tuple(view.name for view in views if not view.fragile), start)
+    names = tuple(view.name for view in views if not view.fragile)
+    story = Story(d, relations, names, start, has_long_gap=d.chance(0.1))
     return Case(seed, relations, views, story.steps(STEPS), disk=seed % 5 == 0), d.used
 
 

@@ -21,6 +21,7 @@ class Story:
 
     Attributes:
         now: about what time it is.
+        has_long_gap: whether hundreds of parts without rows are to come.
         sent: rows of streams so far, of which some come again.
         held: what tables hold.
     """
@@ -29,6 +30,7 @@ class Story:
     relations: tuple[Relation, ...]
     views: tuple[str, ...]
     now: datetime
+    has_long_gap: bool
     sent: dict[str, list[Row]] = field(default_factory=dict)
     held: dict[str, Counter[Row]] = field(default_factory=dict)
 
@@ -109,12 +111,16 @@ class Story:
                 ("late rows", 6, 0, self.draft.pick(1, 1, 2)),
                 ("very late rows", 20, 0, 1),
                 ("gap", 0, 0.5, self.draft.pick(1, 2)),
+                ("long gap", 0, 0.5, self.draft.pick(1, 2)),
                 ("bulk", 1, 6, self.draft.pick(8, 16, 30)),
                 ("nothing", 0, 0, 0),
             ],
-            [12, 5, 5, 1.5, 1.5, 2, 1],
+            [12, 5, 5, 1.5, 1.5, 4 if self.has_long_gap else 0, 2, 1],
         )[0]
         self.draft.note(kind)
+        if kind == "long gap":
+            self.has_long_gap = False
+            self.now += self.rng.randint(1000, 3000) * _SECOND
         if kind == "gap":
             self.now += self.draft.pick(3, 5, 9) * self._pace * _SECOND
         rows: list[Row] = []

@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import headwater as hw
 from headwater.algebra.nodes import Node
 from headwater.engine import faults, part_book
 from headwater.engine.consolidate import consolidate, shape_of
+from headwater.engine.part_upkeep import rewrite_parts
 from headwater.errors import UserError
 from headwater.plan.parts import PartProgram
 
@@ -32,16 +34,16 @@ class Failing(Exception):
 class Headwater:
     """A warehouse: in a folder if the case asks for it.
 
-    With `observes` somebody wants to know all changes. In every other case it does with few rows what it would do with
-    many: it looks whether rows are alone in their groups, and builds two parts at once.
+    With `observes` somebody wants to know all changes. In every other case it does with few parts what it would do with
+    many: it looks in every second one whether rows are alone in their groups, and builds two parts at once.
     """
 
     def __init__(self, case: Case, observes: bool) -> None:
         self._case = case
         self._limits = contextlib.ExitStack()
         if case.seed % 2:
-            for name, value in (("MANY_ROWS", 1), ("PATIENCE", 1), ("FEW_PARTS", 2)):
-                self._limits.enter_context(mock.patch(f"headwater.engine.parts.{name}", value))
+            for name, value in (("parts.PATIENCE", 1), ("parts.FEW_PARTS", 2), ("lone.KNOWN_ROWS", range(100_000))):
+                self._limits.enter_context(mock.patch(f"headwater.engine.{name}", value))
         self._observes = observes
         self._folder = tempfile.TemporaryDirectory() if case.disk else None
         self.database = self._open()
@@ -108,10 +110,13 @@ class Headwater:
         engine = self.database.engine
         for relation in engine.catalog:
             names = [one.name for one in relation.program.maps] if relation.program else [relation.name]
-            for name in names:
-                shape = shape_of(engine, name) if engine.catalog.keeps(relation) else None
-                if shape is not None:
-                    with contextlib.closing(self.database.warehouse.reader()) as reader:
+            with contextlib.closing(self.database.warehouse.reader()) as reader:
+                if relation.length is not None and engine.catalog.keeps(relation):
+                    rewrite_parts(engine, reader, relation, engine.book.frontier(relation.name).rolled)
+                    continue
+                for name in names:
+                    shape = shape_of(engine, name) if engine.catalog.keeps(relation) else None
+                    if shape is not None:
                         consolidate(engine, reader, name, shape)
 
     # -- what there is -----------------------------------------------------------------------------------------------
@@ -128,32 +133,36 @@ class Headwater:
         query = "SELECT part, rows, epoch FROM hw.parts WHERE relation = ?"
         rows: dict[int, int] = {}
         newest: set[int] = set()
-        for part, count, epoch in self.database.engine.connection.execute(query, [relation]).fetchall():
+        for part, count, epoch in self._ask(query, relation):
             rows[part] = rows.get(part, 0) + count
             newest |= {part} if epoch == self.epoch else set()
         return {part: count for part, count in rows.items() if count}, newest
 
     def frontier(self, relation: str) -> tuple[int | None, int | None, int | None]:
         query = "SELECT first, next, watermark FROM hw.frontiers WHERE relation = ?"
-        found = self.database.engine.connection.execute(query, [relation]).fetchone()
-        return found or (None, None, None)
+        found = self._ask(query, relation)
+        return found[0] if found else (None, None, None)
 
     def late(self, stream: str) -> tuple[Bag, int]:
         """The rows kept aside, and how many the catalogue counts."""
-        engine = self.database.engine
         kept: Bag = Counter()
-        for *row, reason, n, _ in engine.connection.execute(f'SELECT * FROM data."{stream}#late"').fetchall():
+        for *row, reason, n, _ in self._ask(f'SELECT * FROM data."{stream}#late"'):
             assert reason == "too late"
             kept[tuple(row)] += n
-        [(count,)] = engine.connection.execute(
-            "SELECT coalesce(sum(records), 0) FROM hw.rejects WHERE stream = ?", [stream]
-        ).fetchall()
+        [(count,)] = self._ask("SELECT coalesce(sum(records), 0) FROM hw.rejects WHERE stream = ?", stream)
         return kept, int(count)
 
     def book(self) -> tuple[object, object]:
         """What is known of parts in memory, and what is known on disk."""
         engine = self.database.engine
-        return _plain(engine.book), _plain(part_book.load(engine.connection))
+        with engine.lock:
+            return _plain(engine.book), _plain(part_book.load(engine.connection))
+
+    def _ask(self, query: str, *values: object) -> list[Any]:
+        """What a query finds; the background may be at work meanwhile."""
+        engine = self.database.engine
+        with engine.lock:
+            return engine.connection.execute(query, values).fetchall()
 
     @property
     def suspended(self) -> set[str]:

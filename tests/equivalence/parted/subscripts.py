@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import CodeType
 
 from .case import View
 
@@ -26,9 +28,15 @@ class Reference:
 
 
 def _value(text: str, subscript: int) -> int:
-    return int(eval(text.replace("/", "//"), {"__builtins__": {}}, {"i": subscript, "j": subscript}))
+    return int(eval(_code(text), {"__builtins__": {}}, {"i": subscript, "j": subscript}))
 
 
+@lru_cache(maxsize=1000)
+def _code(text: str) -> CodeType:
+    return compile(text.replace("/", "//"), "<subscript>", "eval")
+
+
+@lru_cache(maxsize=1000)
 def references(query: str) -> list[Reference]:
     """Those of a query, in order."""
     found = []

@@ -51,6 +51,7 @@ def test_every_shape_occurs() -> None:
         used += generate(seed)[1]
     missing = [name for family in FAMILIES.values() for name in family if not used[name]]
     assert not missing
+    assert used["long gap"] > 5 and used["a part far back"] > 5
     for name in ("late rows", "very late rows", "gap", "bulk", "nothing", "fail", "consolidate", "reopen", "advance"):
         assert used[name] > 10, name
 

@@ -210,7 +210,24 @@ class World:
         ready = (part for part in range(min(limits), oldest, -1) if self._is_ready(one, one.queries[0], part))
         return next(ready, oldest)
 
+    def _streams_beneath(self, one: Unfolded, query: str | None = None) -> set[str]:
+        """The streams of which a view, or a query of it, reads parts, itself or through other views."""
+        found: set[str] = set()
+        read = [each for each in references(query) if each.relation != one.view.name] if query is not None else []
+        for each in read or self._sources(one):
+            below = self.views.get(each.relation)
+            found |= {each.relation} if below is None else self._streams_beneath(below)
+        return found
+
+    def _over(self, one: Unfolded, query: str) -> int:
+        """The first part that is not over by the watermark of every stream beneath what a query of a view reads."""
+        times = [self.streams[name].watermark for name in self._streams_beneath(one, query)]
+        return min(0 if time is None else (time - _EPOCH) // timedelta(seconds=one.length) for time in times)
+
     def _is_ready(self, one: Unfolded, query: str, part: int) -> bool:
+        return part < self._over(one, query) and self._is_complete(one, query, part)
+
+    def _is_complete(self, one: Unfolded, query: str, part: int) -> bool:
         """Whether all parts of other relations up to the last one that a part names are complete."""
         for each in references(query):
             if each.relation == one.view.name:
@@ -228,7 +245,8 @@ class World:
         if one.first is None:
             return
         part, query = one.first, one.queries[0]
-        while self._is_ready(one, query, part):
+        over = {text: self._over(one, text) for text in one.queries}
+        while part < over[query] and self._is_complete(one, query, part):
             if one.view.kind != "pattern":
                 one.rows[part] = self._ask(one, query, part)
             part, query = part + 1, one.queries[1]

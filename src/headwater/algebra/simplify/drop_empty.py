@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from headwater.algebra.nodes import (
+    Explode,
     Filter,
     Join,
     Keep,
     Negate,
     Node,
+    Outer,
     Over,
     Present,
     Project,
@@ -28,8 +30,12 @@ def _drop(node: Node) -> Node:
     match node:
         case Filter(predicate=condition) | Join(condition=condition) if any(map(_never, conjuncts(condition))):
             return _nothing(node)
-        case Filter() | Project() | Negate() | Repeat() | Keep() | Over() | Join():
+        case Filter() | Project() | Negate() | Repeat() | Keep() | Over() | Explode() | Join():
             return _nothing(node) if any(_is_empty(child) for child in node.children) else node
+        case Outer():
+            on_left, on_right = not _is_empty(node.left), not _is_empty(node.right)
+            rows = (on_left and (on_right or node.keeps_left)) or (on_right and node.keeps_right)
+            return node if rows else _nothing(node)
         case Present(having=having) if node.sums.keys:
             return _nothing(node) if _is_empty(node.sums.input) or any(map(_never, conjuncts(having))) else node
         case Union(inputs=inputs) if any(_is_empty(one) for one in inputs):

@@ -11,6 +11,10 @@ from headwater.algebra.nodes import Node, transform
 from headwater.algebra.scalars import Call, Cast, Lambda, Literal, Scalar
 from headwater.algebra.simplify.scalars_of import map_scalars
 
+#: Functions whose values grow with a number that they are given, and how large that may be.
+_GROWING = ("repeat", "space", "lpad", "rpad", "sequence", "array_repeat")
+_MANY = 10_000
+
 
 def fold_constants(node: Node) -> Node:
     """The tree with constant scalars computed."""
@@ -35,7 +39,7 @@ def fold(scalar: Scalar) -> Scalar:
         return chosen if chosen.type == after.type else after
     if _is_null(after):
         return Literal(None, after.type)
-    if isinstance(after, Call) and after.function == "bound":  # it differs from part to part
+    if isinstance(after, Call) and (after.function == "bound" or _is_large(after)):  # a bound differs from part to part
         return after
     if not after.children or not all(isinstance(child, Literal) for child in after.children):
         return after
@@ -43,6 +47,12 @@ def fold(scalar: Scalar) -> Scalar:
         return Literal(evaluate_scalar(after, {}), after.type)
     except EvaluationError:
         return after
+
+
+def _is_large(call: Call) -> bool:
+    """Whether the value of a call may be so large that nobody should compute it who was not asked for it."""
+    counts = [arg.value for arg in call.args if isinstance(arg, Literal) and isinstance(arg.value, int)]
+    return call.function in _GROWING and any(abs(one) > _MANY for one in counts)
 
 
 def _is_null(scalar: Scalar) -> bool:

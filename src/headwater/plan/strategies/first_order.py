@@ -33,8 +33,8 @@ def statements_of(one: Map) -> list[Statement]:
             for relation in sorted(one.source.relations)
             for term in derive(one.source, relation)
         ]
-    if one.merges and one.present is not None:
-        sums = one.present.sums
+    sums = one.present.sums if one.merges and one.present is not None else one.sums
+    if sums is not None and sums.picks:
         return [
             Add(relation, one.name, replace(sums, input=term))
             for relation in sorted(sums.relations)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 
 from headwater import types as t
+from headwater.algebra.clock import reads_clock
 from headwater.algebra.functions import may_raise
 from headwater.algebra.joins import FlatJoin, flatten
 from headwater.algebra.nodes import COUNT, ONE, Filter, Join, Node, Scan, Sum, Version, total_of
@@ -63,7 +64,7 @@ class Block:
         keys: what it is grouped by, over the leaves' columns.
         polynomials: of the terms, by name; None for a term that can only be computed from all its columns.
         count: what a joined row counts for.
-        late: conditions that may raise, or read nothing: asked at the end.
+        late: conditions that may raise, read the clock, or read nothing: asked at the end.
         waiting: all other conditions.
     """
 
@@ -80,18 +81,22 @@ class Block:
         found = ALWAYS if sums.count == ONE else polynomial(call("carry", self._count, ONE), self.leaves_of)
         assert found is not None  # a column
         self.count = found
-        self.late = [one for one in flat.conditions if may_raise(one) or not one.columns]
+        self.late = [one for one in flat.conditions if may_raise(one) or reads_clock(one) or not one.columns]
         self.waiting = [one for one in flat.conditions if one not in self.late]
 
     @staticmethod
     def of(sums: Sum) -> Block | None:
         """The block of a sum; None if it joins nothing, or is no sum of changes."""
+        block = Block.of_any(sums)
+        return block if block is not None and len(block.leaves) > 1 else None
+
+    @staticmethod
+    def of_any(sums: Sum) -> Block | None:
+        """The same for a sum that may be over a single leaf."""
         if sums.picks:
             return None
         flat = flatten(sums.input)
-        if len(flat.leaves) < 2 or flat.size > _MOST_SCALARS:
-            return None
-        return Block(sums, flat)
+        return Block(sums, flat) if flat.size <= _MOST_SCALARS else None
 
     def _leave_to_columns(self) -> None:
         """A term of columns that must be known anyway is computed from them."""

@@ -8,7 +8,7 @@
 | DECIMAL | `1.50`, all digits of its scale | the same as a string: readers make a DOUBLE of a number |
 | FLOAT, DOUBLE | the shortest text that reads back the same | that number; `"NaN"`, `"Infinity"`, `"-Infinity"` |
 | STRING | itself | a string |
-| BINARY | hexadecimal digits | the same as a string |
+| BINARY | hexadecimal digits | base64 as a string, as rows in JSON are read |
 | DATE | `2026-01-31` | the same as a string |
 | TIMESTAMP | `2026-01-31 10:00:00`, fractions if there are any; UTC | `"2026-01-31T10:00:00Z"` |
 | INTERVAL DAY TO SECOND | `INTERVAL '1 02:00:00' DAY TO SECOND` | the same as a string |
@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import json
 import math
@@ -36,6 +37,8 @@ def text(value: Any, kind: pa.DataType) -> str:
         return json_text(value, kind)
     if pa.types.is_floating(kind):
         return _float(value, kind)
+    if isinstance(value, bytes):
+        return value.hex()
     plain = jsonable(value, kind)
     return plain if isinstance(plain, str) else json.dumps(plain)
 
@@ -60,7 +63,7 @@ def jsonable(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, datetime.timedelta):
         return _day_time(value // datetime.timedelta(microseconds=1))
     if isinstance(value, bytes):
-        return value.hex()
+        return base64.b64encode(value).decode("ascii")
     if pa.types.is_map(kind):
         pairs = [(jsonable(k, kind.key_type), jsonable(v, kind.item_type)) for k, v in value]
         return dict(pairs) if _is_text(kind.key_type) else [list(pair) for pair in pairs]

@@ -1,0 +1,1 @@
+"""`headwater serve`: a warehouse over HTTP. Only this package knows starlette and uvicorn."""
