@@ -151,8 +151,8 @@ class Reading:
             table, stamps = self._here(query, stamps, rows > _MANY_ROWS)
         if spent is not None:
             spent.check(table)  # then nothing of it is missing
-        if bound.timeless and order.timeless:
-            self.results.put(key, table, stores, stamps)
+        if bound.timeless:
+            self.results.put(key, table, stores, stamps, order.holding(engine.present))
         return table
 
     def whole(self, name: str) -> pa.Table:

@@ -143,6 +143,22 @@ def test_the_clock_is_asked_when_it_is_read(db: hw.Database) -> None:
     assert rows(db, "SELECT * FROM v") == [(10,)]
 
 
+def test_a_result_holds_until_the_clock_says_something_else(db: hw.Database) -> None:
+    db.execute("CREATE STREAM s (week INT, x INT)")
+    db.execute("CREATE VIEW v REFRESH ON QUERY AS SELECT sum(x) AS total FROM s WHERE week = current_week()")
+    week = (MONDAY.date() - dt.date(1970, 1, 5)).days // 7
+    now = [MONDAY]
+    db.engine.clock = lambda: now[0]
+    db.insert("s", [(week, 1), (week + 1, 10)])
+    for hour in range(5):
+        now[0] = MONDAY + dt.timedelta(hours=hour)
+        assert rows(db, "SELECT * FROM v") == [(1,)]
+    assert db.reading.results.hits == 4
+    now[0] = MONDAY + dt.timedelta(days=7)
+    assert rows(db, "SELECT * FROM v") == [(10,)]
+    assert db.reading.results.hits == 4
+
+
 def test_rows_whose_time_is_still_to_come_are_stored(db: hw.Database) -> None:
     db.execute("CREATE STREAM s (at TIMESTAMP, x INT)")
     db.execute("CREATE VIEW v REFRESH ON QUERY AS SELECT x FROM s WHERE at <= now()")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ class Kept(NamedTuple):
     stores: tuple[str, ...]
     stamps: tuple[int, ...]
     size: int
+    holds: Callable[[], bool] | None = None
 
 
 class ResultCache:
@@ -50,7 +51,7 @@ class ResultCache:
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
-                if found.stamps == self._stamps.take(found.stores):
+                if found.stamps == self._stamps.take(found.stores) and (found.holds is None or found.holds()):
                     if self._stamps.steady(found.stores):
                         self._kept.move_to_end(key)
                         self.hits += 1
@@ -60,15 +61,22 @@ class ResultCache:
             self.misses += 1
             return None
 
-    def put(self, key: Hashable, table: pa.Table, stores: tuple[str, ...], stamps: tuple[int, ...]) -> None:
-        """Keep a result that was read of some stores after their stamps were taken."""
+    def put(
+        self,
+        key: Hashable,
+        table: pa.Table,
+        stores: tuple[str, ...],
+        stamps: tuple[int, ...],
+        holds: Callable[[], bool] | None = None,
+    ) -> None:
+        """Keep a result that was read of some stores after their stamps were taken; `holds` if the clock has a say."""
         size = table.get_total_buffer_size() + _ENTRY_BYTES
         if size > self.limit * _LARGEST_SHARE:
             return
         with self._lock:
             if key in self._kept:
                 self._drop(key)
-            self._kept[key] = Kept(table, stores, stamps, size)
+            self._kept[key] = Kept(table, stores, stamps, size, holds)
             self._bytes += size
             while self._bytes > self.limit:
                 self._drop(next(iter(self._kept)))

@@ -103,6 +103,18 @@ class Order:
         """Whether none of it asks the clock."""
         return not any(one.moments for one in self.wanted)
 
+    def holding(self, clock: Callable[[], dt.datetime]) -> Callable[[], bool] | None:
+        """What says whether the clock still says the same to all of it; None if nobody asks it."""
+        if self.timeless:
+            return None
+        asked = {scalar: value for one in self.wanted for scalar, value in _said(one.definition, one.moment).items()}
+
+        def holds() -> bool:
+            moment = clock()
+            return all(evaluate_scalar(at_moment(one, moment), {}) == value for one, value in asked.items())
+
+        return holds
+
     @property
     def stores(self) -> frozenset[str]:
         """The stores that all of it follows from."""
@@ -240,11 +252,13 @@ def upper_query(node: Node, emitter: Emitter) -> str:
 
 def moments(node: Node, moment: dt.datetime) -> tuple[object, ...]:
     """What the clock says, in all places where a tree asks it."""
-    found: dict[Scalar, None] = {}
-    for one in node.walk():
-        for scalar in scalars(one):
-            found |= dict.fromkeys(_moments(scalar))
-    return tuple(evaluate_scalar(at_moment(one, moment), {}) for one in found)
+    return tuple(_said(node, moment).values())
+
+
+def _said(node: Node, moment: dt.datetime) -> dict[Scalar, object]:
+    """What a tree asks the clock, and what it says."""
+    found = {part: None for one in node.walk() for scalar in scalars(one) for part in _moments(scalar)}
+    return {one: evaluate_scalar(at_moment(one, moment), {}) for one in found}
 
 
 def _moments(scalar: Scalar) -> Iterator[Scalar]:
