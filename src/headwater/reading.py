@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -146,7 +147,9 @@ class Reading:
         if self._goes_to_spark(bound, key.engine, rows):
             table = self._on_spark(key.text, bound, catalog)
         elif order.wanted:
+            began = time.perf_counter()
             table = run_over(engine.warehouse, query, self._uppers, order)
+            self._uppers.took(order, (time.perf_counter() - began) * 1000)
         else:
             table, stamps = self._here(query, stamps, rows > _MANY_ROWS)
         if spent is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from headwater.plan.cost import Costing
+from headwater.plan.cost import PRICES, Costing
 from headwater.plan.program import Program
 from headwater.plan.statistics import Observed
 
@@ -19,6 +19,8 @@ from headwater.plan.statistics import Observed
 FIRST_READS = 0.1
 #: The other way must be better by this much; estimates are rough, and changing costs something.
 MARGIN = 0.9
+#: What a read costs that only looks: a query of its own.
+LOOK = 2 * PRICES.statement
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ def spending(program: Program, observed: Mapping[str, Observed], existing: Set[s
     costing = Costing(program, observed, existing)
     epoch = costing.total().milliseconds
     if program.upper is None:
-        return Spending(epoch, 0.0)
-    return Spending(epoch, costing.reading(program.upper, tuple(one.definition for one in program.held)))
+        return Spending(epoch, LOOK)
+    return Spending(epoch, LOOK + costing.reading(program.upper, tuple(one.definition for one in program.held)))
 
 
 def is_better_kept(kept: Spending, asked: Spending, reads: float, is_kept: bool = False) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +41,7 @@ class Reads:
         since: after which epoch it was counted.
         reads: how often.
         evaluated: how often it had to be evaluated for that.
-        milliseconds: that an evaluation takes, as a running mean.
+        milliseconds: that a read takes for which it has to be evaluated, as a running mean.
     """
 
     since: int
@@ -92,6 +91,8 @@ class Order:
     """What a query wants evaluated, in order. It is made before the query's snapshot is taken; see `Stamps`."""
 
     wanted: tuple[_Wanted, ...] = ()
+    #: Views that had to be evaluated for the query.
+    evaluated: set[str] = field(default_factory=set, compare=False)
 
     @property
     def views(self) -> frozenset[str]:
@@ -187,9 +188,9 @@ class Uppers:
         for one in order.wanted:
             table = self._find(one)
             if table is None:
-                began = time.perf_counter()
                 table = self._rows(reader, one, catalog, names, net)
-                self._keep(one, table, (time.perf_counter() - began) * 1000)
+                self._keep(one, table)
+                order.evaluated.add(one.view.name)
             names[one.name] = f"#upper {one.name}"
             reader.register(names[one.name], table)
         return names
@@ -233,10 +234,14 @@ class Uppers:
             self._kept.move_to_end(one.name)
             return kept.table
 
-    def _keep(self, one: _Wanted, table: pa.Table, milliseconds: float) -> None:
+    def took(self, order: Order, milliseconds: float) -> None:
+        """A query that such views had to be evaluated for took so long."""
         with self._guard:
-            if one.name == one.view.name:
-                self._counted(one.name).took(milliseconds)
+            for view in order.evaluated:
+                self._counted(view).took(milliseconds / len(order.evaluated))
+
+    def _keep(self, one: _Wanted, table: pa.Table) -> None:
+        with self._guard:
             self._kept.pop(one.name, None)
             if table.nbytes > MOST_KEPT:
                 return
