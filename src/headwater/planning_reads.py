@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -14,7 +15,7 @@ from headwater.borrowing import over_views
 from headwater.engine import definitions
 from headwater.engine.rebuild import unseen_stream
 from headwater.errors import HeadwaterError, NotSupported, Source, UserError
-from headwater.plan.compile import Surroundings, compile_from_split, compile_split, compile_view
+from headwater.plan.compile import Surroundings, compile_from_split, compile_split, compile_view, weigh
 from headwater.plan.program import Program
 from headwater.plan.timing import FIRST_READS, Spending, is_better_kept, reason, spending
 from headwater.plan.widening import widened
@@ -147,12 +148,15 @@ def _kept(db: Database, view: Relation, among: Surroundings) -> Program:
     assert view.program is not None
     query = without_windows(view.program.query)
     try:
-        program = compile_view(view.name, with_windows(query), None, among)
+        windowed = with_windows(query)
     except NoWindow:
         return compile_from_split(view.name, query, among)
-    if unseen_stream(program, db.engine.catalog, db.engine.epoch) is not None:
-        return compile_from_split(view.name, query, among)
-    return program
+    program = compile_view(view.name, windowed, None, among)
+    others = (other for other, _ in weigh(view.name, windowed, among))
+    for one in chain([program], others):  # by another strategy it may need nothing that is gone
+        if unseen_stream(one, db.engine.catalog, db.engine.epoch) is None:
+            return one
+    return compile_from_split(view.name, query, among)
 
 
 def keep_up(db: Database, name: str) -> None:
