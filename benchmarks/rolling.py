@@ -49,7 +49,7 @@ def run(report: Callable[[str], None], options: Options) -> Iterator[dict[str, o
 
 
 def _measure(folder: Path, rows: int, sources: int, report: Callable[[str], None]) -> Iterator[dict[str, object]]:
-    db = hw.connect(str(folder), clock=lambda: START + dt.timedelta(days=3))
+    db = hw.connect(str(folder), clock=lambda: START + dt.timedelta(days=3), cache_bytes=0)
     assert isinstance(db, hw.Database)
     try:
         db.execute(
