@@ -120,6 +120,17 @@ def test_least_and_greatest_values_are_kept_in_parts(db: hw.Database) -> None:
     assert [tuple(row.values()) for row in db.query("SELECT * FROM v ORDER BY k NULLS FIRST").to_pylist()] == found
 
 
+def test_streams_that_are_joined_are_joined_when_read(db: hw.Database) -> None:
+    db.execute("CREATE STREAM a (k INT, x INT); CREATE STREAM b (k INT, y INT)")
+    db.execute("CREATE VIEW v REFRESH ON QUERY AS SELECT max(x) AS m, min(y) AS l FROM a JOIN b ON a.k = b.k")
+    db.execute("CREATE VIEW w REFRESH ON QUERY AS SELECT sum(x) AS s FROM a JOIN b ON a.k = b.k")
+    programs = [db.find(name).program for name in ("v", "w")]
+    assert [sorted(one.definition.relations) for each in programs if each for one in each.maps] == [["a"], ["b"]]
+    db.insert("a", [(1, 5), (2, 9)])
+    db.insert("b", [(1, 7), (1, 3)])
+    assert (rows(db, "SELECT * FROM v"), rows(db, "SELECT * FROM w")) == ([(5, 3)], [(10,)])
+
+
 def test_a_stream_that_nothing_adds_up_is_stored(db: hw.Database) -> None:
     db.execute("CREATE STREAM s (k INT, x INT); CREATE VIEW v REFRESH ON QUERY AS SELECT x FROM s WHERE k > 1")
     db.insert("s", [(1, 1), (2, 2), (3, 2)])

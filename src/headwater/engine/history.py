@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headwater import types as t
-from headwater.algebra.folds import Pick
-from headwater.algebra.nodes import COUNT, ONE, Node, Scan, Sum, transform
-from headwater.algebra.scalars import Column, call
+from headwater.algebra.nodes import COUNT, Node, Scan, Sum, transform
 from headwater.emit.maintain import key_fields, payload_columns
 from headwater.plan.program import Map
+from headwater.plan.strategies.sums import again
 from headwater.plan.widening import names_in, rows_of
 from headwater.store.catalog import Catalog
 
@@ -86,17 +85,8 @@ def _again(sums: Sum, found: Map, names: Mapping[str, str]) -> Sum:
     fields = found.fields if found.sums is not None else _stored_fields(found)
     scan = Scan(found.name, "#again", fields, grows=True)
     stored = {name: f.name for name, f in zip(held.column_names, fields, strict=True)}
-
-    def read(name: str) -> Column:
-        return scan.column(f"{scan.alias}.{stored[names[name]]}")
-
-    return Sum(
-        scan,
-        tuple((name, read(name)) for name, _ in sums.keys),
-        tuple((name, call("carry", read(name), ONE)) for name, _ in sums.terms),
-        tuple((name, Pick(pick.function, (read(name),))) for name, pick in sums.picks),
-        read(COUNT),
-    )
+    read = {name: scan.column(f"{scan.alias}.{stored[theirs]}") for name, theirs in names.items()}
+    return again(sums, scan, read)
 
 
 def _stored_fields(found: Map) -> t.Schema:

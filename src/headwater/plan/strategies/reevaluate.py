@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headwater.algebra.nodes import COUNT, ONE, Node, Project, Scan, Sum, Version, transform
-from headwater.algebra.scalars import call
+from headwater.algebra.nodes import Node, Project, Scan, Sum, Version, transform
 from headwater.delta.derive import derive
 from headwater.plan.blocks import cut
 from headwater.plan.program import Map, Program, Recompute, Statement
 from headwater.plan.strategies.first_order import statements_of
-from headwater.plan.strategies.sums import Block, Part, stored
+from headwater.plan.strategies.sums import Block, Part, again, stored
 
 NAME = "re-evaluate"
 
@@ -60,9 +59,7 @@ class _Upper:
         self.bottom.append(Map(one.name, present.sums, stepwise=True))
         scan = Scan(one.name, f"#s{len(self.bottom)}", present.sums.schema)
         read = {f.name: scan.column(f"{scan.alias}.{f.name}") for f in present.sums.schema}
-        keys = tuple((name, read[name]) for name, _ in present.sums.keys)
-        terms = tuple((name, call("carry", read[name], ONE)) for name, _ in present.sums.terms)
-        self.definitions[one.name] = replace(present, input=Sum(scan, keys, terms, (), read[COUNT]))
+        self.definitions[one.name] = replace(present, input=again(present.sums, scan, read))
 
     def _inlined(self, one: Map) -> Node:
         block = Block.of(one.present.sums) if one.present is not None else None

@@ -45,7 +45,7 @@ from headwater.algebra.simplify import simplify
 from headwater.plan.blocks import cut
 from headwater.plan.program import Map, Program, Recompute, Statement
 from headwater.plan.strategies.first_order import statements_of
-from headwater.plan.strategies.sums import Block, Part, names_of, over, stored
+from headwater.plan.strategies.sums import Block, Part, again, names_of, over, stored
 
 NAME = "split"
 
@@ -104,14 +104,13 @@ class _Lower:
         made = self._store(sums)
         scan = Scan(made.name, f"#t{self._number}", made.fields)
         read = {f.name: scan.column(f"{scan.alias}.{f.name}") for f in made.fields}
-        keys = tuple((name, read[name]) for name, _ in sums.keys)
-        terms = tuple((name, call("carry", read[name], ONE)) for name, _ in sums.terms)
-        picks = tuple((name, Pick(pick.function, (read[name],))) for name, pick in sums.picks)
-        return replace(present, input=Sum(scan, keys, terms, picks, read[COUNT]))
+        return replace(present, input=again(sums, scan, read))
 
     def _streams(self, leaf: Node) -> bool:
-        """Whether it is a stream, and nothing else."""
-        return bool(leaf.relations) and not leaf.relations & self._own and only_grows(leaf) and not follows_clock(leaf)
+        """Whether it is streams one beside the other: a join of streams would have to look back into them."""
+        if leaf.relations & self._own or follows_clock(leaf) or any(isinstance(one, Join) for one in leaf.walk()):
+            return False
+        return bool(leaf.relations) and only_grows(leaf)
 
     def _part(self, block: Block, leaf: int) -> Part:
         node = block.leaves[leaf]
@@ -148,7 +147,7 @@ class _Lower:
         read = {f.name: scan.column(f"{scan.alias}.{f.name}") for f in made.fields}
         known = {key: read[name] for name, key in named}
         above = Filter(scan, conjunction([over(one, known) for one in late])) if late else scan
-        again = Sum(
+        whole = Sum(
             above,
             tuple((name, over(flat.through(key), known)) for name, key in sums.keys),
             tuple((name, call("carry", read[own], ONE)) for (name, _), (own, _) in zip(sums.terms, terms, strict=True)),
@@ -158,7 +157,7 @@ class _Lower:
             ),
             read[COUNT],
         )
-        return replace(present, input=again)
+        return replace(present, input=whole)
 
 
 def _columns(scalar: Scalar) -> list[Scalar]:

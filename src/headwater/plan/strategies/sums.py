@@ -13,6 +13,7 @@ from itertools import chain, count
 
 from headwater import types as t
 from headwater.algebra.clock import reads_clock
+from headwater.algebra.folds import Pick
 from headwater.algebra.functions import may_raise
 from headwater.algebra.joins import FlatJoin, flatten
 from headwater.algebra.nodes import COUNT, ONE, Filter, Join, Node, Scan, Sum, Version, total_of
@@ -291,6 +292,14 @@ def stored(name: str, alias: str, sums: Sum, leaves: Leaves, keys: tuple[Scalar,
     for one, (own, _) in zip(factors, sums.terms, strict=True):
         totals[one] = scan.column(f"{alias}.{own}")
     return Part(leaves, scan, items, totals)
+
+
+def again(sums: Sum, entries: Node, read: Mapping[str, Column]) -> Sum:
+    """A sum from the entries of a map that has it, several to a key perhaps; `read` are their columns, by its names."""
+    keys = tuple((name, read[name]) for name, _ in sums.keys)
+    terms = tuple((name, call("carry", read[name], ONE)) for name, _ in sums.terms)
+    picks = tuple((name, Pick(pick.function, (read[name],))) for name, pick in sums.picks)
+    return Sum(entries, keys, terms, picks, read[COUNT])
 
 
 def over(scalar: Scalar, items: Mapping[Scalar, Column]) -> Scalar:
