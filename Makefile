@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 SUITE ?= spine
 ARGS ?=
 SECONDS ?= 60
+KILLS ?= 20
 SEED ?=
 ONLY ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo story test lint format bench fuzz load soak clean
+.PHONY: help demo story test lint format bench fuzz load soak cluster clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -58,6 +59,10 @@ load: $(VENV)/installed-dev ## Keep a server busy with mixed clients and check e
 
 soak: $(VENV)/installed-dev ## Read and write at full load, checking that every read sees one epoch: ten minutes
 	@HEADWATER_SOAK_SECONDS=600 $(BIN)/python -m pytest -q tests/serve/test_snapshots.py
+
+cluster: $(VENV)/installed-dev ## Run programs in tasks on two executors, and kill these and the driver: make cluster KILLS=20
+	@$(BIN)/python -m tests.spark.cluster --epochs 30 --kills $(KILLS) --seeds 20
+	@$(BIN)/python -m tests.spark.kills --kills $(KILLS) --tasks
 
 clean: ## Remove the virtual environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache bench-results

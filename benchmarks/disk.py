@@ -58,20 +58,47 @@ def resident(pid: int | None = None) -> int:
     return 0
 
 
-def java_below(pid: int | None = None) -> int | None:
-    """The number of the Java process that a process started, itself or through others; None if there is none."""
-    children: dict[int, list[tuple[int, str]]] = {}
+def processor_seconds(pid: int | None = None) -> float:
+    """Seconds of processors that a process and all below it have used, with those that have ended."""
+    ticks = sum(sum(map(int, one.fields[11:15])) for one in _below(pid or os.getpid()))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def resident_below(command: str, pid: int | None = None) -> int:
+    """Bytes of memory of the largest process below a process whose command begins so."""
+    found = [one for one in _below(pid or os.getpid())[1:] if one.command.startswith(command)]
+    return max((int(one.fields[21]) * os.sysconf("SC_PAGE_SIZE") for one in found), default=0)
+
+
+@dataclass(frozen=True)
+class _Process:
+    """What the system says of a process: its number, its command, and what stands behind that in `stat`."""
+
+    pid: int
+    command: str
+    fields: list[str]
+
+
+def _below(pid: int) -> list[_Process]:
+    """A process and all that it started, itself or through others."""
+    children: dict[int, list[_Process]] = {}
+    mine: list[_Process] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 before, _, after = (entry / "stat").read_text().rpartition(")")
             except OSError:  # it ended
                 continue
-            children.setdefault(int(after.split()[1]), []).append((int(entry.name), before.partition("(")[2]))
-    waiting = [pid or os.getpid()]
-    while waiting:
-        for child, name in children.get(waiting.pop(), ()):
-            if name == "java":
-                return child
-            waiting.append(child)
-    return None
+            one = _Process(int(entry.name), before.partition("(")[2], after.split())
+            children.setdefault(int(one.fields[1]), []).append(one)
+            if one.pid == pid:
+                mine.append(one)
+    found = list(mine)
+    for one in found:
+        found += children.get(one.pid, ())
+    return found
+
+
+def java_below(pid: int | None = None) -> int | None:
+    """The number of the Java process that a process started, itself or through others; None if there is none."""
+    return next((one.pid for one in _below(pid or os.getpid())[1:] if one.command == "java"), None)

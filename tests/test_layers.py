@@ -27,8 +27,8 @@ LAYERS: dict[str, set[str]] = {
 LAYERS["spark"] = set(LAYERS)
 #: The public face: above everything but the command line.
 FACE = {"database", "builder", "relations", "creating", "creating_parts", "statements", "reports", "part_reports"}
-FACE |= {"answering", "borrowing", "explaining", "planning", "planning_reads", "project", "__init__"}
-FACE |= {"reading", "indexing", "points"}
+FACE |= {"answering", "borrowing", "explaining", "planning", "planning_groups", "planning_reads", "project", "__init__"}
+FACE |= {"reading", "bound", "shapes", "indexing", "points", "trying", "placement", "task_reports"}
 LAYERS |= {name: set(LAYERS) | FACE for name in FACE}
 LAYERS["http"] = set(LAYERS)
 LAYERS["cli"] = set(LAYERS) | {"cli", ""}

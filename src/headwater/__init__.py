@@ -11,12 +11,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from headwater.builder import EpochBuilder
-from headwater.database import PLACEMENTS, SPARK_ROWS, Database
+from headwater.database import SPARK_ROWS, Database
 from headwater.engine.engine import Clock, Epoch, wall_clock
 from headwater.errors import HeadwaterError, InternalError, NotSupported, Source, Span, UserError
+from headwater.placement import check_arguments
 from headwater.plan.explain import Explanation
 from headwater.results import Result
 from headwater.serve.cache import CACHE_BYTES
@@ -52,35 +54,43 @@ __all__ = [
 def connect(
     path: str | Path = ":memory:",
     *,
-    placement: str = "inline",
+    placement: str | None = None,
     clock: Clock | None = None,
     cache_bytes: int = CACHE_BYTES,
     spark_rows: int = SPARK_ROWS,
+    spark: Mapping[str, object] | None = None,
+    partitions: int | None = None,
 ) -> Database | RemoteDatabase:
     """Open a warehouse, making it if there is none.
 
     Args:
         path: a folder, or `:memory:`.
-        placement: where changes come from and programs run: `inline`, through this API and in this process, or
-            `driver`, the same with a pipeline on Spark beside it.
+        placement: where changes come from and programs run: `inline`, through this API and in this process;
+            `driver`, the same with a pipeline on Spark beside it; or `tasks`, programs in tasks on Spark, and what
+            they maintain in files beside the warehouse. A warehouse moves when it is opened with another one; by
+            default it stays in tasks if it is, and is `inline` otherwise.
         clock: gives each epoch its time; the wall clock by default.
         cache_bytes: how many bytes of results of queries are kept in memory; 0 keeps none.
-        spark_rows: with placement `driver`, queries that read more rows than this run on Spark.
+        spark_rows: with a placement on Spark, queries that read more rows than this run there.
+        spark: with placement `tasks`, settings for Spark, unless it runs already.
+        partitions: with placement `tasks`, into how many parts maps are divided; by default as they are, and at first
+            as many as Spark runs tasks at once.
 
     Returns:
         The warehouse; or, while another process has it open, a connection to that process with the same methods.
     """
-    if placement not in PLACEMENTS:
-        raise NotSupported(
-            "HW290",
-            f"placement {placement!r} is not supported yet",
-            hint="leave it out, or use " + " or ".join(f"placement={one!r}" for one in PLACEMENTS),
-        )
+    check_arguments(placement, partitions)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
             return Database(
-                path, clock=clock or wall_clock, placement=placement, cache_bytes=cache_bytes, spark_rows=spark_rows
+                path,
+                clock=clock or wall_clock,
+                placement=placement,
+                cache_bytes=cache_bytes,
+                spark_rows=spark_rows,
+                spark=spark,
+                partitions=partitions,
             )
         except WarehouseInUse as busy:
             try:

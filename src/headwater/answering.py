@@ -19,7 +19,6 @@ from headwater.plan.answer_from import Decide, Outcome, Views, answer_from, fewe
 from headwater.plan.match import Offer
 from headwater.plan.program import Program
 from headwater.serve.sizes import stored_rows
-from headwater.sql.lower import Answer
 from headwater.store.catalog import Catalog, Kind, Relation
 from headwater.store.warehouse import Warehouse
 
@@ -38,10 +37,6 @@ class Answering:
         self._index: tuple[Catalog, Views] | None = None
         self._offers: dict[str, tuple[tuple[Program, ...], list[Offer]]] = {}
         self._rows: tuple[tuple[int, int], dict[str, float]] | None = None
-
-    def over_views(self, answer: Answer, catalog: Catalog) -> Answer:
-        """The answer, from views as far as these give it and that is cheaper."""
-        return replace(answer, node=self.outcome(answer.node, catalog).node)
 
     def outcome(self, node: Node, catalog: Catalog) -> Outcome:
         """A query's tree over views, and what can be said about it."""

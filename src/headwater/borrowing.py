@@ -56,10 +56,12 @@ class Planned:
     Attributes:
         program: over what the view's text names, or over views.
         notes: which views were weighed, and what came of it.
+        others: programs that other views get with it, because they share finer groups with it.
     """
 
     program: Program
     notes: tuple[str, ...] = ()
+    others: tuple[Program, ...] = ()
 
 
 def over_views(

@@ -11,8 +11,10 @@ from headwater.algebra.keys import row_key
 from headwater.borrowing import release
 from headwater.engine import definitions
 from headwater.errors import HeadwaterError, NotSupported, UserError
+from headwater.plan.compile import compile_view
 from headwater.plan.program import Program
 from headwater.planning import replanned, surroundings
+from headwater.planning_groups import grouping, loosen, move
 from headwater.planning_reads import AUTO, ON_QUERY, plan_view, replan_timed
 from headwater.results import Result, count_of
 from headwater.serve.query import count_rows
@@ -154,7 +156,8 @@ def create_view(db: Database, statement: s.CreateView) -> Result:
         policy = refresh_policy(db, statement.name, statement.options)
         relations = db.relations_for_views(policy)
         name, query = statement.name, statement.query
-        program = plan_view(db, name, query, statement.columns, statement.options, statement.source, relations)
+        planned = plan_view(db, name, query, statement.columns, statement.options, statement.source, relations)
+        program = planned.program
         _check_slide(statement, program, policy)
         relation = Relation(
             statement.name.text,
@@ -170,8 +173,9 @@ def create_view(db: Database, statement: s.CreateView) -> Result:
             refresh=policy,
             timing=timing_of(statement.options),
         )
-        db.uppers.reads.pop(relation.name, None)
+        db.engine.seen.forget(relation.name)
         definitions.create_view(db.engine, relation, list(relations.made.values()))
+        move(db, planned.others)
     notices = unordered(statement.query)
     if relation.lazy:
         return Result("CREATE VIEW", f"created view {relation.name} (evaluated when it is read)", notices=notices)
@@ -268,6 +272,7 @@ def drop(db: Database, statement: s.Drop) -> Result:
         try:
             release(db, relation, statement.cascade)
             gone = definitions.drop(db.engine, relation, statement.cascade)
+            loosen(db)
         except HeadwaterError as error:
             raise error.at(statement.name.span) from error.__cause__
     return Result(f"DROP {statement.kind}", "dropped " + ", ".join(gone))
@@ -333,15 +338,16 @@ def replan(db: Database, statement: s.Replan) -> Result:
                 span=statement.name.span,
                 hint=f"ALTER VIEW {relation.name} REPLAN",
             )
+        others: tuple[Program, ...] = ()
         if relation.timing is not None:
             program = replan_timed(db, relation)
         else:
-            program = replanned(relation.name, before, statement.strategy, surroundings(db))
-            program = replace(program, borrowed=before.borrowed)
+            program, others = _replanned(db, relation, before, statement.strategy)
         try:
             definitions.replan(db.engine, relation, program)
         except HeadwaterError as error:
             raise error.at(statement.name.span) from error.__cause__
+        move(db, others)
     db.advice.pop(relation.name, None)
     if relation.timing is not None:
         how = "is evaluated when it is read" if program.lazy else "is kept after every epoch"
@@ -352,6 +358,23 @@ def replan(db: Database, statement: s.Replan) -> Result:
     new = len({one.name for one in program.maps} - {one.name for one in before.maps})
     kept = f"{len(program.maps)} {'map' if len(program.maps) == 1 else 'maps'}, {new} new"
     return Result("ALTER VIEW", f"view {relation.name} is maintained by strategy {program.strategy} ({kept})")
+
+
+def _replanned(
+    db: Database, relation: Relation, before: Program, strategy: str | None
+) -> tuple[Program, tuple[Program, ...]]:
+    """The program that a view gets now, and those that others get with it."""
+    among = surroundings(db)
+    together = before.shared is not None and strategy is None
+    if together:
+        plain = compile_view(relation.name, before.query, None, among)
+    else:
+        plain = replanned(relation.name, before, strategy, among)
+    plain = replace(plain, borrowed=before.borrowed)
+    if strategy is not None:
+        return plain, ()
+    found = grouping(db, plain, (), lambda one: definitions.lost_to(db.engine, relation, one) is None, together)
+    return found.program, found.others
 
 
 def find(db: Database, name: s.Name) -> Relation:

@@ -18,8 +18,10 @@ import pyarrow as pa
 
 from headwater.algebra.nodes import Node
 from headwater.answering import Answering
+from headwater.bound import Key
 from headwater.builder import EpochBuilder
 from headwater.engine import definitions
+from headwater.engine.away import Runner
 from headwater.engine.consolidate import Consolidator
 from headwater.engine.engine import Clock, Engine, Epoch, Moment, wall_clock
 from headwater.engine.operations import Operation
@@ -27,9 +29,10 @@ from headwater.engine.ticker import Ticker
 from headwater.engine.writer import Writer
 from headwater.errors import HeadwaterError, Source, Span, UserError
 from headwater.explaining import Explained, explain_relation, explain_statement
+from headwater.placement import check_arguments, settle_in
 from headwater.planning_reads import keep_up
 from headwater.points import Getting
-from headwater.reading import Key, Reading, consistently, point
+from headwater.reading import Reading, consistently, point
 from headwater.relations import CatalogRelations, relations_for_queries
 from headwater.reports import relation_facts
 from headwater.results import Result
@@ -56,8 +59,6 @@ if TYPE_CHECKING:
 
 #: A query that reads more rows runs on Spark, where a pipeline does.
 SPARK_ROWS = 50_000_000
-#: Where changes come from and programs run; all do the latter in this process so far.
-PLACEMENTS = ("inline", "driver")
 
 
 class Database:
@@ -71,10 +72,15 @@ class Database:
         path: str | Path = ":memory:",
         *,
         clock: Clock = wall_clock,
-        placement: str = "inline",
+        placement: str | None = None,
         cache_bytes: int = CACHE_BYTES,
         spark_rows: int = SPARK_ROWS,
+        spark: Mapping[str, object] | None = None,
+        partitions: int | None = None,
+        runner: Runner | None = None,
     ) -> None:
+        check_arguments(placement, partitions)
+        #: Where programs run; where they did the last time, if nobody says.
         self.placement = placement
         self._parts = parts = contextlib.ExitStack()
         self._tables: Tables | None = None
@@ -91,11 +97,13 @@ class Database:
             parts.callback(self.warehouse.close)
             self.engine = Engine(self.warehouse, clock)
             parts.callback(self.engine.close)
-            self.uppers = Uppers(self.engine.stamps, self.engine.last_epoch)
-            rows = spark_rows if placement == "driver" else None
+            self.uppers = Uppers(self.engine.stamps, self.engine.last_epoch, self.engine.seen.reads)
+            settle_in(self, parts, runner, spark or {}, partitions)
+            rows = spark_rows if self.placement in ("driver", "tasks") else None
             self.answering = Answering(self.warehouse, self.engine)
             self.reading = Reading(self.engine, self.uppers, self.answering, cache_bytes, rows, _later(self))
-            self.getting = Getting(self.engine, self.reading.whole)
+            parts.callback(self.reading.close)
+            self.getting = Getting(self.engine, self.reading.whole, self.uppers)
             self.consolidator = Consolidator(self.engine)
             self.engine.nudge = self.consolidator.nudge
             parts.callback(self.consolidator.close)
@@ -300,6 +308,7 @@ class Database:
         return {
             "warehouse": str(self.warehouse.folder or ":memory:"),
             "placement": self.placement,
+            **({"partitions": self.engine.away.partitions} if self.engine.away is not None else {}),
             "epoch": self.engine.epoch,
             "relations": consistently(
                 self.engine, lambda: [relation_facts(self, one) for one in self.engine.catalog if one.policy is None]
@@ -397,7 +406,8 @@ class Database:
 
     def relations_for_views(self, policy: Policy | None = None) -> CatalogRelations:
         """The catalogue as a new view sees it, which reads everything as synchronised by a policy if it has one."""
-        return CatalogRelations(self.engine, lambda one: definitions.first_epoch_seen(self.engine, one), policy=policy)
+        engine = self.engine  # whoever keeps this must not keep the database, which is closed when nobody has it
+        return CatalogRelations(engine, lambda one: definitions.first_epoch_seen(engine, one), policy=policy)
 
     def relations_for_queries(self, catalog: Catalog | None = None) -> CatalogRelations:
         """A catalogue as an ad hoc query sees it: a stream that keeps nothing cannot be read."""

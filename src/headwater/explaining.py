@@ -61,10 +61,8 @@ def _explained(db: Database, statement: s.Explain) -> Explanation:
         new_name(db, statement.name, if_not_exists=False)
     relations = db.relations_for_views(refresh_policy(db, statement.name, statement.options))
     name = statement.name or ("#query" if db.engine.catalog.find("query") else "query")
-    notes: list[str] = []
-    program = plan_view(
-        db, name, statement.target, statement.columns, statement.options, statement.source, relations, notes
-    )
+    planned = plan_view(db, name, statement.target, statement.columns, statement.options, statement.source, relations)
+    program, notes = planned.program, list(planned.notes)
     lazy = (db.engine.catalog.find(one) for one in sorted(relations.read))
     notes += [
         f"{one.name} is evaluated when it is read: whoever asks once does that, and this program reads what it reads"

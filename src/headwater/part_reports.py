@@ -139,6 +139,8 @@ def explain_parts(db: Database, relation: Relation, helpers: tuple[Relation, ...
     notes: tuple[str, ...] = ()
     for name in sorted(program.initialize.whole | program.update.whole):
         notes += (f"a change of {name}, which is read whole, evaluates all parts again",)
+    if db.engine.away is not None:
+        notes += ("its parts are built at home, one after the other, and not in tasks",)
     if relation.suspended:
         notes += (f"suspended after epoch {relation.stopped}: {relation.suspended}",)
     return PartExplanation(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headwater.engine.observe import Spent, observe
 from headwater.plan.choose import MARGIN
-from headwater.plan.compile import Surroundings, compile_view
+from headwater.plan.compile import CANDIDATES, DIVISIBLE, Surroundings, compile_view
 from headwater.plan.cost import cost_of
 from headwater.plan.program import Program
 from headwater.store.catalog import Relation
@@ -36,7 +36,9 @@ def surroundings(db: Database, made: Iterable[Relation] = ()) -> Surroundings:
     for one in made:  # what stands for a relation is as large as that
         if one.of is not None and one.of in observed:
             observed[one.name] = observed[one.of]
-    return Surroundings(catalog.programs, {one.name for one in catalog if one.static}, observed)
+    static = {one.name for one in catalog if one.static}
+    candidates = CANDIDATES if db.engine.away is None else DIVISIBLE
+    return Surroundings(catalog.programs, static, observed, candidates)
 
 
 def replanned(view: str, before: Program, strategy: str | None, among: Surroundings) -> Program:

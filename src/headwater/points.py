@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,20 +17,29 @@ from headwater.errors import UserError
 from headwater.reading import consistently
 from headwater.relations import relations_for_queries
 from headwater.serve.points import Access, Points, Row, as_table
+from headwater.serve.uppers import Uppers
 from headwater.sql.names import fold
 from headwater.store.catalog import Catalog, Relation
 
 #: Values that need no conversion, by the type of their column: point reads are many.
 _PLAIN: dict[type[t.Type], type] = {t.String: str, t.Boolean: bool}
+_NOT_COUNTED = contextlib.nullcontext()
 
 
 class Getting:
     """Answers `get` and `get_many`."""
 
-    def __init__(self, engine: Engine, whole: Callable[[str], pa.Table]) -> None:
-        """Be ready; `whole` gives all rows of a relation, for a view that is evaluated when it is read."""
+    def __init__(self, engine: Engine, whole: Callable[[str], pa.Table], uppers: Uppers) -> None:
+        """Be ready.
+
+        Args:
+            engine: of the warehouse.
+            whole: gives all rows of a relation, for a view that is evaluated when it is read.
+            uppers: counts reads of views that need not be kept.
+        """
         self._engine = engine
         self._whole = whole
+        self._uppers = uppers
         self.points = Points(engine)
         self._catalog: Catalog | None = None
         self._ways: dict[tuple[str, tuple[str, ...] | None], Access] = {}
@@ -65,7 +76,8 @@ class Getting:
                 given = rows_to_arrow([tuple(values)], access.keys, relation=name) if values else pa.table({})
                 rows = list(_tuples(to_storage(self._picked(access, given), access.relation.fields)))
             else:
-                rows = self.points.row(access, wanted)
+                with self._counted(access.relation):
+                    rows = self.points.row(access, wanted)
             if len(rows) > 1:
                 raise UserError(
                     "HW346",
@@ -85,14 +97,26 @@ class Getting:
             if access.relation.lazy:
                 rows = self._picked(access, given)
             else:
-                rows = self.points.rows(access, to_storage(given, access.keys))
+                with self._counted(access.relation):
+                    rows = self.points.rows(access, to_storage(given, access.keys))
             return rows if shown is None else rows.select(shown)
 
         return consistently(self._engine, look)
 
+    def _counted(self, relation: Relation) -> contextlib.AbstractContextManager[None]:
+        """Around a look into a relation: if it need not be kept, it is a read, which takes as long as this."""
+        return self._read(relation.name) if relation.timing is not None else _NOT_COUNTED
+
+    @contextlib.contextmanager
+    def _read(self, view: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._uppers.read((view,))
+        self._uppers.took((view,), (time.perf_counter() - began) * 1000)
+
     def _picked(self, access: Access, keys: pa.Table) -> pa.Table:
         """The rows of some keys of a view that is evaluated when it is read."""
-        rows = self._whole(access.relation.name)
+        rows = self._whole(access.relation.name)  # which counts
         if not access.keys:
             return rows
         wanted = keys.cast(pa.schema([rows.schema.field(name) for name in access.names]))

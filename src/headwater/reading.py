@@ -6,23 +6,27 @@ import datetime as dt
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from headwater.answering import Answering
+from headwater.bound import Bound, Key
 from headwater.engine.engine import Engine
 from headwater.engine.failures import Disturbed
-from headwater.errors import NotSupported, UserError
+from headwater.errors import HeadwaterError, NotSupported, UserError
 from headwater.relations import relations_for_queries
 from headwater.serve.cache import CACHE_BYTES, ResultCache
 from headwater.serve.query import Prepared, prepare, run_over, run_query
+from headwater.serve.settled import Settled, Source
 from headwater.serve.single import SingleRows
 from headwater.serve.sizes import StoreSizes
-from headwater.serve.uppers import Uppers
+from headwater.serve.uppers import Order, Uppers
+from headwater.shapes import Shapes
 from headwater.sql.as_of import AsOf
+from headwater.sql.lifting import Lifting, Shape, mark
 from headwater.sql.lower import lower_answer
 from headwater.sql.parse import parse
 from headwater.sql.statements import Query
@@ -37,39 +41,6 @@ _MANY_ROWS = 50_000
 
 #: What may answer a query.
 ENGINES = ("duckdb", "spark")
-
-
-class Key(NamedTuple):
-    """What a query is known by.
-
-    Attributes:
-        text: its own.
-        as_of: a point in the past that was asked for from outside.
-        engine: what was asked to answer it.
-        views: whether views may be read in place of what it names.
-    """
-
-    text: str
-    as_of: AsOf | None = None
-    engine: str | None = None
-    views: bool = True
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A query that can be run.
-
-    Attributes:
-        query: its SQL.
-        timeless: whether it means the same at every moment.
-        engine: what it asks for in a hint.
-        relations: what it reads, if Spark could read it by its name, too; else None.
-    """
-
-    query: Prepared
-    timeless: bool
-    engine: str | None
-    relations: tuple[str, ...] | None
 
 
 class Elsewhere(Protocol):
@@ -105,11 +76,13 @@ class Reading:
         self._engine = engine
         self._uppers = uppers
         self._answering = answering
-        self.results = ResultCache(engine.stamps, cache_bytes)
+        self.results = ResultCache(engine.stamps, cache_bytes, uppers.read)
         self._sizes = StoreSizes(engine.warehouse)
         self._single = SingleRows(engine.warehouse, engine.stamps)
         self._lock = threading.Lock()
         self._prepared: OrderedDict[Key, Bound] = OrderedDict()
+        self.shapes = Shapes()
+        self.settled = Settled(engine.stamps)
         self._catalog: Catalog | None = None
 
     def found(self, key: Key) -> pa.Table | None:
@@ -130,16 +103,29 @@ class Reading:
     def _look(self, key: Key, read: Callable[[], Query]) -> pa.Table:
         engine = self._engine
         catalog = engine.catalog
-        bound = self._known(key, catalog)
+        bound = self._known(key, catalog) or self.shapes.find(key, catalog)
         if bound is None:
-            bound = self._bind(read(), key.as_of, catalog, key.views)
+            statement = read()
+            bound = self._bind(statement, key.as_of, catalog, key.views)
             if bound.timeless:
                 self._remember(key, bound)
+                self.shapes.learn(key, bound, lambda shape: self._bind_open(shape, key, catalog))
         query = bound.query
         spent = budget.current()
         if spent is not None:
             answer = replace(query.answer, limit=spent.cap(query.answer.limit))
             query = query if answer.limit == query.answer.limit else replace(query, answer=answer, texts={})
+        relations = query.relations
+        copied = self.settled.source(relations, catalog) if self._may_be_copied(bound, key.engine) else None
+        if copied is not None:
+            table = self.settled.run(query, copied)
+            if table is not None:
+                if spent is not None:
+                    spent.check(table)
+                counted = tuple(catalog.timed & set(relations))
+                self._uppers.read(counted)
+                self.results.put(key, table, copied.stores, copied.stamps, copied.holds, counted)
+                return table
         order = self._uppers.order(query.answer.node, catalog, engine.present())  # before the snapshot is, as stamps
         stores = tuple(sorted({*query.stores, *order.stores} - order.views))
         stamps = engine.stamps.take(stores)
@@ -149,14 +135,53 @@ class Reading:
         elif order.wanted:
             began = time.perf_counter()
             table = run_over(engine.warehouse, query, self._uppers, order)
-            self._uppers.took(order, (time.perf_counter() - began) * 1000)
+            self._uppers.took(order.evaluated, (time.perf_counter() - began) * 1000)
         else:
+            began = time.perf_counter()
             table, stamps = self._here(query, stamps, rows > _MANY_ROWS)
+            if order.counted:
+                self._uppers.took(order.counted, (time.perf_counter() - began) * 1000)
         if spent is not None:
             spent.check(table)  # then nothing of it is missing
         if bound.timeless:
-            self.results.put(key, table, stores, stamps, order.holding(engine.present))
+            self.results.put(key, table, stores, stamps, order.holding(engine.present), order.counted)
+        if self._may_be_copied(bound, key.engine):
+            self._copy(relations, order, catalog)
         return table
+
+    # -- copies ------------------------------------------------------------------------------------------------------
+
+    def _may_be_copied(self, bound: Bound, asked: str | None) -> bool:
+        """Whether a query may be answered from copies of what it reads."""
+        here = (asked or bound.engine) in (None, "duckdb") and self._spark_rows is None
+        return here and bound.timeless and bound.query.is_plain
+
+    def _copy(self, relations: Collection[str], order: Order, catalog: Catalog) -> None:
+        """Copy what many have asked for."""
+        engine = self._engine
+        sources: dict[str, Source] = {}
+        for name in relations:
+            relation = catalog.find(name)
+            if relation is None or relation.flows or relation.length is not None or relation.policy is not None:
+                return
+            stores = tuple(sorted(order.of(name).stores - order.views if relation.lazy else (name,)))
+            sources[name] = Source(stores, engine.stamps.take(stores), order.of(name).holding(engine.present))
+        for name in self.settled.wanted(sources, catalog):
+            source, relation = sources[name], catalog.find(name)
+            assert relation is not None
+            if self._sizes.rows((name,)) > _MANY_ROWS:
+                continue
+            try:
+                with budget.apart():
+                    rows = self.whole(relation.name)
+            except HeadwaterError:  # the query that was asked has its answer
+                continue
+            if engine.stamps.take(source.stores) == source.stamps and engine.stamps.steady(source.stores):
+                self.settled.copy(name, rows, relation.fields, source, catalog)
+
+    def close(self) -> None:
+        """Let go of what is kept outside of the warehouse."""
+        self.settled.close()
 
     def whole(self, name: str) -> pa.Table:
         """All rows of a relation."""
@@ -201,7 +226,20 @@ class Reading:
 
     # -- binding -----------------------------------------------------------------------------------------------------
 
-    def _bind(self, statement: Query, as_of: AsOf | None, catalog: Catalog, views: bool = True) -> Bound:
+    def _bind_open(self, shape: Shape, key: Key, catalog: Catalog) -> tuple[Bound, Lifting]:
+        """A query with all the literals left open that can be."""
+        statement = _parsed(key.text)
+        lifting = Lifting(mark(statement.query, shape))
+        return self._bind(statement, None, catalog, key.views, lifting), lifting
+
+    def _bind(
+        self,
+        statement: Query,
+        as_of: AsOf | None,
+        catalog: Catalog,
+        views: bool = True,
+        lifting: Lifting | None = None,
+    ) -> Bound:
         relations = relations_for_queries(self._engine, catalog)
         answer = lower_answer(
             statement.query,
@@ -210,14 +248,18 @@ class Reading:
             moment=self._engine.present(),
             history=relations.as_it_was,
             as_of=as_of or statement.as_of,
+            lifting=lifting,
         )
         lazy = any(one.lazy for one in catalog if one.name in relations.read)
         plain = relations.plain and not relations.past and not statement.streamed and not lazy
         read = tuple(sorted(relations.read)) if plain else None
+        looked = False
         if views and statement.from_views and not relations.past:
-            answer = self._answering.over_views(answer, catalog)
+            outcome = self._answering.outcome(answer.node, catalog)
+            answer = replace(answer, node=outcome.node)
+            looked = bool(outcome.uses or outcome.refused)
         query = prepare(answer, catalog, relations.past)
-        return Bound(query, answer.timeless and relations.timeless, statement.engine, read)
+        return Bound(query, answer.timeless and relations.timeless, statement.engine, read, looked)
 
     def _known(self, key: Key, catalog: Catalog) -> Bound | None:
         with self._lock:

@@ -23,8 +23,9 @@ from headwater.indexing import index_facts
 from headwater.part_reports import part_facts, pretty
 from headwater.plan.dag import InputNote
 from headwater.plan.explain import EmittedSQL, Explanation
+from headwater.plan.finer import finer_map
 from headwater.plan.maps import maps_of, users_of
-from headwater.plan.program import Add, Borrowed, Map, Program, Touch
+from headwater.plan.program import Add, Borrowed, Map, Program, Shared, Touch
 from headwater.plan.roles import roles_text
 from headwater.plan.wanted import everything, portable, wanted_by
 from headwater.planning import advice
@@ -34,6 +35,7 @@ from headwater.serve.sizes import store_sizes
 from headwater.serve.uppers import upper_query
 from headwater.store.catalog import Catalog, Kind, Relation
 from headwater.store.policies import When
+from headwater.task_reports import away_facts, task_notes
 
 if TYPE_CHECKING:
     from headwater.database import Database
@@ -73,6 +75,7 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
             facts["reason"] = relation.suspended
         if relation.changes is not None:
             facts["changes_from"] = relation.begins + 1
+        facts |= away_facts(db, relation)
         hint = advice(db, relation, db.advice)
         if hint is not None:
             facts["hint"] = hint
@@ -209,7 +212,7 @@ def explain_relation(db: Database, relation: Relation) -> Explanation:
     notes = (f"suspended after epoch {relation.stopped}: {relation.suspended}",) if relation.suspended else ()
     if relation.changes is not None:
         notes = (*notes, f"its changes are kept for subscribers, from epoch {relation.begins + 1} on")
-    return explain_program(db, relation.program, notes, relation.strict)
+    return replace(explain_program(db, relation.program, notes, relation.strict), tasks=task_notes(db, relation))
 
 
 def explain_program(
@@ -225,6 +228,8 @@ def explain_program(
         catalog = catalog.with_added(relation)
     if program.borrowed is not None:
         notes = (*notes, _borrows(program.borrowed))
+    if program.shared is not None:
+        notes = (*notes, _shares(program, program.shared, catalog))
     emitter = Emitter({**catalog.grouped, **grouped_maps(program.maps)})
     steps = tuple(pretty(_step_sql(one, program.map(one.target), emitter)) for one in program.steps)
     maps = {one.name: map_statements(program, one, emitter) for one in program.maps}
@@ -272,6 +277,15 @@ def _borrows(borrowed: Borrowed) -> str:
     """That a view reads views which its text does not name, and why."""
     costs = f"{borrowed.milliseconds:,.1f} ms an epoch are expected, instead of {borrowed.instead:,.1f} ms without"
     return f"it is computed from {', '.join(borrowed.views)}, which its text does not name: {costs}"
+
+
+def _shares(program: Program, shared: Shared, catalog: Catalog) -> str:
+    """That a view's groups follow from finer ones, with whom it shares them, and why."""
+    fine = finer_map(program)
+    there = {one.view for one in catalog.programs if any(each.name == fine for each in one.maps)}
+    views = [name for name in shared.views if name in there or program.view not in there]
+    costs = f"{shared.milliseconds:,.1f} ms an epoch were expected, instead of {shared.instead:,.1f} ms apart"
+    return f"its groups follow from finer ones, {fine}, which it shares with {', '.join(views) or 'nobody'}: {costs}"
 
 
 def _upper_sql(program: Program, emitter: Emitter) -> dict[str, str]:

@@ -43,6 +43,7 @@ from headwater.errors import HeadwaterError, NotSupported, UserError
 from headwater.explaining import explain_statement
 from headwater.indexing import create_index, drop_index
 from headwater.part_reports import show_late, show_parts
+from headwater.placement import set_partitions
 from headwater.results import Result, count_of
 from headwater.serve.streamed import as_insertions
 from headwater.sql import statements as s
@@ -96,6 +97,8 @@ def carry_out(db: Database, statement: s.Statement) -> Result:
             return refresh(db, statement)
         case s.Replan():
             return replan(db, statement)
+        case s.SetPartitions():
+            return _set_partitions(db, statement)
         case s.AdvanceClock():
             return advance_clock(db, statement)
         case s.Subscribe():
@@ -245,6 +248,15 @@ def _target(db: Database, name: s.Name, operation: str) -> Relation:
 
 def _changed(word: str, verb: str, target: Relation, n: int, epoch: int | None) -> Result:
     return Result(word, f"{verb} {count_of(n)} in {target.name}", epoch=epoch)
+
+
+def _set_partitions(db: Database, statement: s.SetPartitions) -> Result:
+    try:
+        set_partitions(db.engine, statement.partitions)
+    except HeadwaterError as error:
+        raise error.at(statement.place) from error.__cause__
+    parts = "1 part" if statement.partitions == 1 else f"{statement.partitions:,} parts"
+    return Result("ALTER WAREHOUSE", f"what tasks maintain is divided into {parts}")
 
 
 # -- looking and explaining --------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from benchmarks.workloads.tpch import BARE, Data, Stream
 
 from benchmarks import (
     finance,
+    groups,
     growth,
     options,
     plot,
@@ -213,6 +214,13 @@ def test_sharing_has_the_same_views_in_one_warehouse_and_in_ten() -> None:
     rows = figures("sharing", list(sharing.run(silent, sharing.Options(scale=SCALE, changes=(100,), orders=ORDERS))))
     assert set(rows) == {(100, "one warehouse"), (100, "ten warehouses")}
     assert all(row["views"] == 10 for row in rows.values())
+
+
+def test_groups_are_measured_apart_shared_and_as_chosen() -> None:
+    rows = figures("groups", list(groups.run(silent, groups.Options(rows=2_000, epochs=2))))
+    assert set(rows) == {(case.name, pipeline) for case in groups.CASES for pipeline in groups.PIPELINES}
+    shares = {(case, pipeline): row["shares"] for (case, pipeline), row in rows.items() if pipeline != "chosen"}
+    assert all(shared == (pipeline == "shared") for (_, pipeline), shared in shares.items())
 
 
 def test_the_command_line_keeps_figures_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

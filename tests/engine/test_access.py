@@ -17,7 +17,8 @@ from headwater.emit.probes import Path
 from headwater.engine import access, sorted_copies
 from headwater.engine.access import looks_up
 from headwater.engine.copying import bring_up_to_date
-from headwater.engine.rewriting import consolidate, shape_of
+from headwater.engine.rewriting import consolidate
+from headwater.engine.shapes import shape_of
 from headwater.engine.sorted_copies import Run, Shelf, SortedCopy, build
 
 PATH = Path("s", ("k",))
@@ -209,7 +210,7 @@ def test_copies_follow_a_consolidation(db: hw.Database) -> None:
         copy_all(db)
     before = {path: copy.rows + copy.behind for path, copy in db.engine.access.copies.items()}
     for store in {path.store for path in before}:
-        shape = shape_of(db.engine, store)
+        shape = shape_of(db.engine.catalog, store)
         assert shape is not None
         reader = db.warehouse.reader()
         consolidate(db.engine, reader, store, shape)

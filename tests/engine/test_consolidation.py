@@ -15,7 +15,8 @@ import headwater as hw
 from headwater import database
 from headwater.engine import faults
 from headwater.engine.consolidate import Consolidator
-from headwater.engine.rewriting import SUFFIX, Shape, consolidate, shape_of
+from headwater.engine.rewriting import SUFFIX, consolidate
+from headwater.engine.shapes import Shape, shape_of
 from tests.engine.support import SetClock, bag, check_views, opened, rows, state, store_rows, stores
 
 
@@ -77,7 +78,7 @@ def test_contents_stay_and_only_what_lives_is_left(db: hw.Database) -> None:
     before = state(db)
     for name in ("t", "rows_of", "groups", "hidden", "total", "nested"):
         had = store_rows(db, name)
-        shape = shape_of(db.engine, name)
+        shape = shape_of(db.engine.catalog, name)
         assert shape is not None
         left = consolidate(db.engine, db.warehouse.reader(), name, shape)
         assert left == store_rows(db, name) < had

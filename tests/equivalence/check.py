@@ -66,7 +66,11 @@ Setting = tuple[Subject, Sequence[Reference]]
 def headwater_and_references(case: Case) -> Setting:
     """What a case is run with unless a test says otherwise."""
     subject = Headwater(
-        looks_up=case.seed % 3 == 0, seed=case.seed, observes=case.seed % 2 == 0, borrows=case.seed % 4 != 0
+        looks_up=case.seed % 3 == 0,
+        seed=case.seed,
+        observes=case.seed % 2 == 0,
+        borrows=case.seed % 4 != 0,
+        tasks=case.seed % 5 == 4,
     )
     interpreted = Interpreted(subject.algebra, case.relations)
     return subject, (interpreted, OnDuckDB(case, lambda: interpreted.ticked))
@@ -130,6 +134,7 @@ class _Run:
             self._compare_suspended()
             self._compare_all(changelogs, expected)
             self._compare_answers(number)
+            self._compare_asked(number)
             self._compare_points()
             self._refresh()
             self._replan(number)
@@ -139,6 +144,8 @@ class _Run:
             self._compare_history(view)
         if isinstance(self.subject, Headwater) and self.subject.borrowed:
             self.outcome.compared["borrowed views"] += self.subject.borrowed
+        if isinstance(self.subject, Headwater) and self.subject.shared:
+            self.outcome.compared["views with finer groups"] += self.subject.shared
         self._compare_past()
 
     def _advance(self, number: int) -> None:
@@ -350,6 +357,19 @@ class _Run:
             self.outcome.compared["answers"] += 1
             if nearly(within, without):
                 self._stop("another answer from a view", view, nearly(within, without), f"{tree}\n{over_views}\n")
+
+    def _compare_asked(self, number: int) -> None:
+        """A query says the same whether others that differ in a constant were asked before it or not."""
+        if not isinstance(self.subject, Headwater) or not self.views:
+            return
+        rng = random.Random(f"asked {self.case.seed} {number}")
+        view = rng.choice(self.views)
+        self.at = view.name
+        for text, shared, alone in self.subject.asked(view.name, rng):
+            self.outcome.compared["asked"] += 1
+            if shared != alone:
+                detail = f"{text}\n{shared}\n{alone}"
+                raise _Stop(Failure("another answer to a text like others", view.name, self.outcome.epochs, detail))
 
     def _compare_history(self, view: View) -> None:
         """Whoever is told of everything that is kept of a view, from its beginning, has the view."""

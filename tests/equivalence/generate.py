@@ -25,8 +25,10 @@ from . import (  # noqa: F401  (they register)
 from .bags import Bags
 from .case import Case, Epoch, Relation, View
 from .grammar import CONSTRUCTS, Expr, Maker, Query, construct
+from .hidden import hidden
 from .near import near_views
 from .operations import MOST_ROWS, Changes
+from .regrouped import regrouped_views
 from .values import ARRAY_TYPE, DECIMAL_TYPES, STRUCT_TYPE, bound, draw, literal
 
 EPOCHS = 10
@@ -79,8 +81,12 @@ def _make(seed: int) -> tuple[Case, Maker]:
     views = tuple(_perhaps_kept(m, random.Random(f"changes {seed} {view.name}"), view) for view in _views(m))
     views, pointed = policies.synchronised(m, seed, views)
     views = near_views(m, seed, views)
+    views = regrouped_views(m, seed, views, EPOCHS)
     views = policies.on_query(m, seed, views)
-    if pointed:
+    hiding = hidden(m, seed, EPOCHS)
+    if hiding is not None:
+        views = hiding
+    elif pointed:
         m.bases[policies.POINTS] = policies.points(seed)
     epochs = _epochs(m, views)
     return Case(seed, tuple(m.bases.values()), views, epochs, windows.clocks(m, EPOCHS)), m

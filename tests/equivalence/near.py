@@ -36,7 +36,7 @@ def near_views(m: Maker, seed: int, views: tuple[View, ...]) -> tuple[View, ...]
 
 
 def _near(rng: random.Random, text: str, inner: Query) -> Query:
-    where = _condition(rng, inner.columns)
+    where = condition(rng, tuple(replace(one, sql=_name(one)) for one in inner.columns))
     source = f"FROM ({text}) near{f' WHERE {where}' if where else ''}"
     if rng.random() < 0.5:
         kept = [one for one in inner.columns if rng.random() < 0.7] or [inner.columns[0]]
@@ -56,14 +56,15 @@ def _near(rng: random.Random, text: str, inner: Query) -> Query:
     return Query(f"SELECT {', '.join(text for text, _ in items)} {source}{by}", columns, inner.rows)
 
 
-def _condition(rng: random.Random, columns: tuple[Expr, ...]) -> str:
+def condition(rng: random.Random, columns: tuple[Expr, ...]) -> str:
+    """A condition on a column that never fails, or nothing."""
     plain = [one for one in columns if one.type in COLUMN_TYPES and t.is_orderable(one.type)]
     if not plain or rng.random() < 0.4:
         return ""
     one = rng.choice(plain)
     if rng.random() < 0.2:
-        return f"{_name(one)} IS NOT NULL"
-    return f"{_name(one)} {rng.choice(['<', '>=', '<>', '='])} {literal(draw(rng, one.type, 0.0), one.type)}"
+        return f"{one.sql} IS NOT NULL"
+    return f"{one.sql} {rng.choice(['<', '>=', '<>', '='])} {literal(draw(rng, one.type, 0.0), one.type)}"
 
 
 def _name(one: Expr) -> str:

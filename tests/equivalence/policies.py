@@ -20,7 +20,7 @@ from .grammar import Maker
 
 #: The relation that gives points, and nothing else.
 POINTS = "p0"
-_PERIODS = ("EVERY 4 SECONDS", "EVERY 5 MINUTES", "EVERY 1 DAY", "EVERY 30 DAYS")
+PERIODS = ("EVERY 4 SECONDS", "EVERY 5 MINUTES", "EVERY 1 DAY", "EVERY 30 DAYS")
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 _TIMES = (t.INT, t.BIGINT, t.SMALLINT, t.TINYINT, t.DATE, t.TIMESTAMP)
 #: What REFRESH says of views that have no policy.
@@ -86,7 +86,7 @@ def _with_policy(m: Maker, rng: random.Random, view: View, streams: Sequence[str
     if _CLOCK.search(view.query) or rng.random() > 0.35:
         return view
     stream = rng.choice(streams)
-    refresh = rng.choice([*_PERIODS, "MANUAL", "MANUAL", *([f"ON {stream}"] * 4)])
+    refresh = rng.choice([*PERIODS, "MANUAL", "MANUAL", *([f"ON {stream}"] * 4)])
     m.note(f"REFRESH {'ON a view' if refresh.startswith('ON v') else refresh.split()[0]}")
     return replace(view, refresh=refresh)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,13 +14,19 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
+from headwater import types as t
 from headwater.algebra.during import with_windows
 from headwater.algebra.nodes import Node, Scan
+from headwater.bound import Key
 from headwater.creating import refresh_policy
+from headwater.database import Database, _one_query
 from headwater.emit.probes import hashed
 from headwater.engine.copying import bring_up_to_date
+from headwater.engine.local_tasks import LocalRunner
 from headwater.plan.answer_from import answer_from
 from headwater.plan.program import BlockPlan, Map
+from headwater.planning_groups import WORTH
+from headwater.reading import Reading
 from headwater.serve.query import prepare, run_query
 from headwater.serve.subscribe import Subscription
 from headwater.sql.lower import Answer, lower_view
@@ -32,7 +39,10 @@ from .case import START, Epoch, Relation, View
 from .contained import derived
 from .followers import Change, Follower, changes_of
 from .followers import changelog as added_up
-from .values import canonical, plain
+from .values import COLUMN_TYPES, canonical, draw, literal, plain
+
+#: How many texts of a shape are asked after an epoch.
+_ASKED = 5
 
 
 class Subject(Protocol):
@@ -85,7 +95,9 @@ class Headwater:
 
     With `looks_up`, whatever can be looked up is, in sorted copies that are brought up to date after some epochs: small
     stores would only be scanned. Every view has a subscriber, who leaves now and
-    then and comes back. Without `observes` there is nobody else who wants changes, and the changelogs are theirs.
+    then and comes back. Without `observes` there is nobody else who wants changes, and the changelogs are theirs. With
+    `tasks`, programs run as they do in tasks on Spark, by two workers that take turns at random; to some tasks things
+    happen that come to nothing, and what they maintain is divided anew now and then.
     """
 
     def __init__(
@@ -95,7 +107,12 @@ class Headwater:
         seed: int = 0,
         observes: bool = True,
         borrows: bool = False,
+        tasks: bool = False,
     ) -> None:
+        self._runner = LocalRunner(2, seed, mishaps=seed % 2 * 0.2) if tasks else None
+        if self._runner is not None:
+            partitions = random.Random(seed).choice((1, 2, 3, 5))
+            database = Database(":memory:", placement="tasks", runner=self._runner, partitions=partitions)
         database = database or hw.connect(":memory:")  # type: ignore[assignment]
         assert isinstance(database, hw.Database)
         self.database = database
@@ -112,7 +129,12 @@ class Headwater:
         self.looks_up = looks_up
         self.borrows = borrows
         self.borrowed = 0  #: views that were planned over others that their text does not name
+        self.shared = 0  #: times that a view had finer groups in common with others, after a statement
         self._rng = random.Random(seed)
+        #: Rolls for how many partitions there are.
+        self._division = random.Random(seed)
+        #: Rolls for who shares finer groups.
+        self._groups = random.Random(f"groups {seed}")
         #: Rolls for what is remembered, so that the other rolls stay what they are.
         self._memory = random.Random(seed)
         #: Relations that have an index.
@@ -150,8 +172,10 @@ class Headwater:
             mock.patch("headwater.plan.compile.cheapest_of", self._any_plan),
             mock.patch("headwater.borrowing.WORTH", worth),
             self._any_timing(),
+            self._any_groups(),
         ):
             self.database.execute(view.sql)
+        self._count_shared()
         program = self.database.find(view.name).program
         self.borrowed += program is not None and program.borrowed is not None
         self._index(view.name)
@@ -160,8 +184,15 @@ class Headwater:
         """A view that may be evaluated when it is read is, or is not."""
         return mock.patch("headwater.planning_reads.is_better_kept", self._either)
 
-    def _either(self, *_: object) -> bool:
-        return self._rng.random() < 0.5
+    def _any_groups(self) -> mock._patch[object]:
+        """Views that can share finer groups do, whatever it costs; or do not; or do if that costs less."""
+        return mock.patch("headwater.planning_groups.WORTH", self._groups.choice([1e9, 1e9, 1e9, 0.0, WORTH]))
+
+    def _count_shared(self) -> None:
+        self.shared += sum(one.shared is not None for one in self.database.engine.catalog.programs)
+
+    def _either(self, figures: object, reads: float, is_kept: bool | None = None) -> bool:
+        return self._rng.random() < (0.5 if is_kept is None else 0.2 if is_kept else 0.8)
 
     def _any_plan(self, block: Map, plans: Sequence[BlockPlan], *_: object) -> BlockPlan:
         """Of the plans of a strategy any one: they must all be right, not only the one that looks cheapest."""
@@ -176,8 +207,19 @@ class Headwater:
                 subscription.poll()
 
     def replan(self, view: View) -> None:
-        with self._any_timing():
+        """Let a view have another plan. Mostly one that decides on its timing changes it; else what it decides counts.
+
+        Both ways are tried out first, wherever that can be, but not so often: what it takes is of no interest.
+        """
+        own = self._rng.random() < 0.3
+        with (
+            contextlib.nullcontext() if own else self._any_timing(),
+            self._any_groups(),
+            mock.patch("headwater.trying._ROUNDS", 1),
+            mock.patch("headwater.planning_reads.MOST_TRIED", self._rng.choice([1, 1, 3])),
+        ):
             self.database.execute(view.replan_sql)
+        self._count_shared()
 
     def algebra(self, view: str) -> Node:
         node = self.database.algebra(view)
@@ -193,6 +235,8 @@ class Headwater:
     def apply(self, epoch: Epoch) -> dict[str, Bag]:
         self._changes = {}
         self._wander()
+        if self._runner is not None and self._division.random() < 0.1:
+            self.database.execute(f"ALTER WAREHOUSE SET PARTITIONS {self._division.choice((1, 2, 3, 5))}")
         if len(epoch) == 1 and epoch[0].is_statement:
             self.database.execute(epoch[0].sql(self.relations.get(epoch[0].relation)))
         else:
@@ -326,6 +370,27 @@ class Headwater:
             return None
         return tree, outcome.node, without, within
 
+    def asked(self, view: str, rng: random.Random) -> Iterator[tuple[str, object, object]]:
+        """Texts of one shape with one constant after the other: what they say, and what a plan of their own says.
+
+        By and by their plan is shared, and what they read is copied.
+        """
+        database = self.database
+        relation = database.find(view)
+        fields = [f for f in relation.fields if f.type in COLUMN_TYPES and t.is_orderable(f.type)]
+        if not fields:
+            return
+        field, sign = rng.choice(fields), rng.choice(["<", "<=", ">", ">=", "=", "<>"])
+        items, by = "*", ""
+        if rng.random() < 0.4 and t.is_groupable(field.type):
+            items, by = f"`{field.name}`, COUNT(*) AS n", f" GROUP BY `{field.name}` HAVING COUNT(*) >= {{count}}"
+        shape = f"SELECT {items} FROM {view} WHERE `{field.name}` {sign} {{constant}}{by}"
+        for _ in range(_ASKED):
+            constant = literal(draw(rng, field.type, 0.0), field.type)
+            text = shape.format(constant=constant, count=rng.randrange(1, 3))
+            alone = Reading(database.engine, database.uppers, database.answering, 0)
+            yield text, _said(database.reading, text), _said(alone, text)
+
     def _run(self, answer: Answer, catalog: Catalog) -> pa.Table:
         engine = self.database.engine
         return run_query(engine.warehouse, engine.stamps, prepare(answer, catalog), catalog)
@@ -396,6 +461,17 @@ class Headwater:
 
     def close(self) -> None:
         self.database.close()
+        if self._runner is not None:
+            self._runner.close()
+
+
+def _said(reading: Reading, text: str) -> object:
+    """What comes of a query: names, types and rows, or the code of an error."""
+    try:
+        table = reading.look(Key(text), lambda: _one_query(text))
+    except hw.HeadwaterError as error:
+        return error.code
+    return table.schema, bag_of(table)
 
 
 def bag_of(table: pa.Table) -> Bag:

@@ -17,6 +17,7 @@ import headwater as hw
 from headwater.algebra.evaluate import Bag
 from headwater.emit.layout import changes_of
 from headwater.emit.synchronise import waiting_of
+from headwater.engine.away import FOLDER
 from headwater.store.catalog import Relation
 from tests.equivalence.followers import Follower, Untrue
 from tests.equivalence.followers import changes_of as told
@@ -31,7 +32,7 @@ def findings(db: hw.Database) -> dict[str, object]:
     """All that a warehouse holds, as far as it shows."""
     catalog = db.engine.catalog
     reader = db.warehouse.reader()
-    tables = reader.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'data'").fetchall()
+    tables = reader.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'data'").fetchall()
     stores = [
         store
         for one in catalog
@@ -49,12 +50,25 @@ def findings(db: hw.Database) -> dict[str, object]:
     return {
         "epoch": db.status()["epoch"],
         "catalog": definitions(db),
-        "stray": sorted({text for (text,) in tables} ^ set(stores)),
+        "stray": sorted({text for (text,) in tables} ^ set(stores)) + leftovers(db),
         "epochs": [[number, str(clock), changes] for number, clock, changes in epochs],
         "contents": {name: show(bag(db, name)) for name in readable},
         "followed": {one.name: show(followed(db, one)) for one in catalog if one.changes is not None},
         "suspended": [one.name for one in catalog if one.suspended],
     }
+
+
+def leftovers(db: hw.Database) -> list[str]:
+    """Files beside a warehouse whose programs run in tasks that do not count, and such as count and are not there.
+
+    What counted until a moment ago stays for a while, for whoever reads it.
+    """
+    away, folder = db.engine.away, db.warehouse.folder
+    if away is None or folder is None:
+        return []
+    listed = {path for copy in away.segments.relations for path in away.segments.paths(copy)}
+    there = {str(path) for path in (folder.resolve() / FOLDER).rglob("*") if path.is_file()}
+    return sorted(there - {path for _, path in away._spent} ^ listed)
 
 
 def definitions(db: hw.Database) -> dict[str, str]:
@@ -85,7 +99,7 @@ def carry_on(job: Job) -> None:
     trap = Trap(job)
     trap.set()
     tell("opening", pid=os.getpid())
-    db = open_warehouse(job.folder)
+    db = open_warehouse(job.folder, job.away)
     trap.doing = "REPORT"
     tell("recovered", **findings(db))
     story = locate(job.seed, db.engine.epoch, definitions(db))

@@ -149,9 +149,9 @@ class Tally:
 class Subject:
     """One growing warehouse, and how far the story is known to have come in it."""
 
-    def __init__(self, nursery: Nursery, folder: Path, seed: int, tally: Tally) -> None:
+    def __init__(self, nursery: Nursery, folder: Path, seed: int, tally: Tally, away: bool = False) -> None:
         self._nursery = nursery
-        self._job = Job(str(folder), seed)
+        self._job = Job(str(folder), seed, away=away)
         self._tally = tally
         self._last = "nothing"
         #: Steps and epochs that were acknowledged.
@@ -256,8 +256,8 @@ def kill_from_outside(rng: random.Random) -> Kill:
     return Kill(event=event, nth=rng.randint(1, 4) if event == "done" else 1, delay=rng.uniform(0.0, 0.08))
 
 
-def kill_at_point(rng: random.Random) -> Kill:
-    point = rng.choice(faults.POINTS)
+def kill_at_point(rng: random.Random, points: tuple[str, ...] = faults.POINTS) -> Kill:
+    point = rng.choice(points)
     return Kill(point, rng.randint(1, 2 if point == "view filled" else 6))
 
 

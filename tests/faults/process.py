@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from headwater import database
 from headwater.algebra.evaluate import Bag
 from headwater.engine import consolidate, faults
 from headwater.engine.consolidate import Consolidator
+from headwater.engine.local_tasks import LocalRunner
 from tests.faults.story import moment
 
 
@@ -34,6 +36,7 @@ class Job:
         nth: at which time of reaching that point.
         during: counts only while this is done: the beginning of a statement's text, `EPOCH` or `OPEN`; empty: always.
         scenario: `story`, or one of the smaller ones.
+        away: whether programs run in tasks, to which all sorts of things happen.
     """
 
     folder: str
@@ -43,6 +46,7 @@ class Job:
     nth: int = 1
     during: str = ""
     scenario: str = "story"
+    away: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -86,18 +90,31 @@ class Trap:
 
             mock.patch.object(duckdb.DuckDBPyConnection, "execute", reach_and_execute).start()
         elif self._job.point:
-            assert self._job.point in faults.POINTS, self._job.point
+            assert self._job.point in faults.POINTS + faults.AWAY_POINTS, self._job.point
             faults.hook = self.reach
 
 
-def open_warehouse(folder: str) -> hw.Database:
-    """Open it with consolidation and checkpoints at work all the time, and the story's clock."""
+def open_warehouse(folder: str, away: bool = False) -> hw.Database:
+    """Open it with consolidation and checkpoints at work all the time, and the story's clock.
+
+    Args:
+        folder: where it is.
+        away: run its programs in tasks, in this process, to which all sorts of things happen.
+    """
     opened: list[hw.Database] = []
+
+    def clock() -> dt.datetime:
+        return moment(opened[0].engine.epoch + 1)
+
     consolidate.LOOK_SHARE = 0.0
     consolidate.DEAD_SHARE = 0.01
     eager = partial(Consolidator, look_rows=6, look_parts=2)
     with mock.patch.object(database, "Consolidator", eager):
-        db = hw.connect(folder, clock=lambda: moment(opened[0].engine.epoch + 1))
+        if away:
+            runner = LocalRunner(2, os.getpid(), mishaps=0.2)
+            db: object = hw.Database(folder, clock=clock, placement="tasks", runner=runner, partitions=2)
+        else:
+            db = hw.connect(folder, clock=clock)
     assert isinstance(db, hw.Database)
     opened.append(db)
     return db

@@ -28,9 +28,9 @@ from tests.faults.writers import THREADS
 class Trial:
     """A growing warehouse, and what its kills have shown."""
 
-    def __init__(self, nursery: Nursery, folder: Path, seed: int) -> None:
+    def __init__(self, nursery: Nursery, folder: Path, seed: int, away: bool = False) -> None:
         self.tally = Tally()
-        self.subject = Subject(nursery, folder, seed, self.tally)
+        self.subject = Subject(nursery, folder, seed, self.tally, away)
 
     def endure(self, kills: list[Kill]) -> None:
         for kill in kills:
@@ -59,6 +59,15 @@ def test_kills_while_relations_are_made_and_dropped(nursery: Nursery, folder: Pa
 def test_kills_from_outside(nursery: Nursery, folder: Path) -> None:
     rng = random.Random(3)
     Trial(nursery, folder, seed=3).endure([kill_from_outside(rng) for _ in range(20)])
+
+
+def test_kills_while_programs_run_in_tasks(nursery: Nursery, folder: Path) -> None:
+    """To tasks all sorts of things happen meanwhile; what they leave is gone after a restart."""
+    rng = random.Random(10)
+    kills = [Kill(point) for point in faults.AWAY_POINTS]
+    kills += [Kill("tasks done", 2), kill_from_outside(rng)]
+    rng.shuffle(kills)
+    Trial(nursery, folder, seed=10, away=True).endure(kills)
 
 
 def test_kills_before_a_statement_of_the_engine(nursery: Nursery, folder: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import headwater as hw
 from headwater.algebra.evaluate import Bag
 from headwater.engine import faults, rewriting
+from headwater.engine.shapes import shape_of
 
 SETUP = """
     CREATE TABLE t (g INT, x INT);
@@ -38,7 +39,7 @@ def consolidate_with(db: hw.Database, store: str, meanwhile: Callable[[], object
             happened.append(point)
             meanwhile()
 
-    shape = rewriting.shape_of(db.engine, store)
+    shape = shape_of(db.engine.catalog, store)
     assert shape is not None
     faults.hook = hook
     reader = db.warehouse.reader()

@@ -1,7 +1,8 @@
-"""`python -m tests.spark.kills --kills 30`: kill a running pipeline again and again while files arrive.
+"""`python -m tests.spark.kills --kills 30 [--tasks]`: kill a running pipeline again and again while files arrive.
 
 Every kill takes the whole process group, Spark's JVM included. At the end what is there is taken in, and every view
-must equal its query over all files. A subscriber who follows one of them all the time has what it holds, too.
+must equal its query over all files. A subscriber who follows one of them all the time has what it holds, too. With
+`--tasks` programs run in tasks, on two executors, and in the end there is no file that does not count.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.faults.child import leftovers
 from tests.faults.listener import Listener
+from tests.spark.cluster import SETTINGS as CLUSTER
 from tests.spark.support import MEASURED, VIEWS, bag, check, drain, measured, opened, put
 
 _STARTED_SECONDS = 120.0
@@ -48,12 +51,14 @@ class Arrivals:
             number += 1
 
 
-def endure(folder: Path, kills: int, seed: int, report: bool = False) -> tuple[int, int]:
+def endure(folder: Path, kills: int, seed: int, report: bool = False, tasks: bool = False) -> tuple[int, int]:
     """Kill the pipeline so often, and check the views at the end; how many epochs and files there were."""
     rng = random.Random(seed)
     inbox = folder / "in"
     inbox.mkdir(parents=True)
-    (folder / "headwater.toml").write_text('warehouse = "warehouse"\nplacement = "driver"\n')
+    placement = "tasks" if tasks else "driver"
+    settings = "".join(f'"{key}" = "{value}"\n' for key, value in (CLUSTER if tasks else {}).items())
+    (folder / "headwater.toml").write_text(f'warehouse = "warehouse"\nplacement = "{placement}"\n[spark]\n{settings}')
     views = VIEWS.replace("CREATE VIEW by_source", "CREATE STREAMED VIEW by_source")
     (folder / "views.sql").write_text(MEASURED.format(options="", folder="in") + ";\n" + views)
     arrivals = Arrivals(inbox, seed)
@@ -66,7 +71,8 @@ def endure(folder: Path, kills: int, seed: int, report: bool = False) -> tuple[i
     finally:
         arrivals.stop()
         listener.stop()
-    with opened(folder / "warehouse") as db:
+    with opened(folder / "warehouse", placement, spark=CLUSTER if tasks else {}) as db:
+        assert not leftovers(db)
         drain(db, base=folder)
         check(db, arrivals.records)
         listener.catch_up(db)
@@ -101,11 +107,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--tasks", action="store_true", help="run programs in tasks, on two executors")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1_000_000)
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="hw") as folder:
-        epochs, files = endure(Path(folder, "p"), options.kills, seed, report=True)
+        epochs, files = endure(Path(folder, "p"), options.kills, seed, report=True, tasks=options.tasks)
     print(f"{options.kills} kills, {files} files, {epochs} epochs: every view equals its query over all files")
     return 0
 

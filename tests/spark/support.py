@@ -22,8 +22,8 @@ VIEWS = """
 _WAIT_SECONDS = 60.0
 
 
-def opened(folder: Path) -> hw.Database:
-    db = hw.connect(folder, placement="driver")
+def opened(folder: Path, placement: str = "driver", **options: Any) -> hw.Database:
+    db = hw.connect(folder, placement=placement, **options)
     assert isinstance(db, hw.Database)
     return db
 

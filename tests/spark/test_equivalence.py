@@ -13,7 +13,7 @@ from tests.equivalence.generate import make_case
 from tests.equivalence.subject import Headwater
 from tests.spark.references import ask, make_table
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("queries on spark")]
 
 #: Spark takes a second for a case, so only the last epoch is compared, and few cases.
 SEEDS = range(40)

@@ -18,7 +18,7 @@ from tests.sql import random_patterns, random_windows
 from tests.sql.parts import Relation, Row, Tables, run, texts
 from tests.sql.shop import parse
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("queries on spark")]
 
 
 def on_spark(spark: Any) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.spark.piped import piped_case, run_case, told
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("queries on spark")]
 
 SEEDS = range(12)
 

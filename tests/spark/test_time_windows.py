@@ -15,7 +15,7 @@ import headwater as hw
 from headwater import types as t
 from headwater.spark.types import spark_schema
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("queries on spark")]
 
 FIELDS = (t.Field("id", t.INT), t.Field("k", t.STRING), t.Field("ts", t.TIMESTAMP), t.Field("v", t.INT))
 SCHEMA = "id INT, k STRING, ts TIMESTAMP, v INT"

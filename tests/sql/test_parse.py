@@ -334,6 +334,15 @@ def test_strings_as_spark_reads_them(text: str, value: str):
     assert query.query.expressions[0].name == value
 
 
+def test_the_number_of_partitions():
+    found = one("alter warehouse set partitions 8")
+    assert isinstance(found, st.SetPartitions)
+    assert (found.partitions, found.text[found.place.start : found.place.end]) == (8, "8")
+    for wrong in ("2.5", "99999999999", "1e3"):
+        with pytest.raises(HeadwaterError, match="HW004"):
+            parse(f"ALTER WAREHOUSE SET PARTITIONS {wrong}")
+
+
 def test_nothing_is_logged_and_nothing_becomes_a_command(caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.DEBUG):
         for text in ["SHOW GRANTS", "CALL f()", "EXPLAIN EXTENDED x y", "SELECT get_json_object(a, '$..[') FROM t"]:

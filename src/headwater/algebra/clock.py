@@ -7,7 +7,7 @@ import datetime as dt
 from headwater import types as t
 from headwater.algebra.functions.errors import EvaluationError
 from headwater.algebra.functions.evaluate import evaluate_scalar
-from headwater.algebra.scalars import Call, Cast, Literal, Scalar, call, transform
+from headwater.algebra.scalars import Call, Cast, Given, Literal, Scalar, call, transform
 
 #: The functions of no arguments whose value is a clock reading.
 CLOCKS = ("now", "before")
@@ -44,9 +44,10 @@ def reads_clock(scalar: Scalar) -> bool:
 
 
 def is_settled(scalar: Scalar) -> bool:
-    """Whether it has one value for all rows at all times: no column or parameter, no clock, and no bound of a part."""
+    """Whether it has one value for all rows at all times, which is known: it reads nothing, and nothing is given."""
     return not (scalar.columns or scalar.free) and not any(
-        isinstance(part, Call) and part.function in (*CLOCKS, "bound") for part in scalar.walk()
+        isinstance(part, Given) or (isinstance(part, Call) and part.function in (*CLOCKS, "bound"))
+        for part in scalar.walk()
     )
 
 

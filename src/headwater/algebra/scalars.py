@@ -1,9 +1,10 @@
 """Scalar expressions: immutable, typed, and already free of implicit conversions.
 
-There are six nodes. Everything that computes is a `Call` of a function in `headwater.algebra.functions`, operators
+There are seven nodes. Everything that computes is a `Call` of a function in `headwater.algebra.functions`, operators
 and CASE included; what a function means, which arguments it takes and which type it returns is said there, once.
 A `Lambda` stands only as the argument of a function that takes one, and a `Parameter` only inside the lambda that
-binds it. Parameters are no columns, so what substitutes or counts columns leaves them alone.
+binds it. Parameters are no columns, so what substitutes or counts columns leaves them alone. A `Given` stands only in
+queries that are answered once: a constant of which no more than its type is known while the query is planned.
 """
 
 from __future__ import annotations
@@ -63,6 +64,18 @@ class Literal(Scalar):
     """A constant; `value` is None for NULL, else a Python value of the type (see `headwater.types`)."""
 
     value: object
+    type: t.Type
+
+
+@dataclass(frozen=True)
+class Given(Scalar):
+    """A constant that is given, by number, when the query is run; never NULL. No two are known to be equal.
+
+    It is no `Literal`, so nothing that looks at the value of a constant takes it for one: what is planned with it is
+    right for every value of its type.
+    """
+
+    number: int
     type: t.Type
 
 

@@ -40,7 +40,7 @@ from headwater.algebra.nodes import (
     Values,
     Version,
 )
-from headwater.algebra.scalars import TRUE, Call, Cast, Column, Lambda, Literal, Parameter, Scalar
+from headwater.algebra.scalars import TRUE, Call, Cast, Column, Given, Lambda, Literal, Parameter, Scalar
 
 #: Binding power of what is written between its operands; higher binds tighter.
 INFIX = {"or": 1, "and": 2}
@@ -113,6 +113,8 @@ def scalar_text(scalar: Scalar, power: int = 0) -> str:
             return f"{'try_cast' if safe else 'cast'}({scalar_text(arg)} as {to})"
         case Parameter(number=number):
             return f"${number}"
+        case Given(number=number, type=of):
+            return f"given[{number} {of}]"
         case Lambda(parameters=parameters, body=body):
             return f"lambda[{', '.join(f'${one.number} {one.type}' for one in parameters)}]({scalar_text(body)})"
         case Call(function=function, args=(left, right)) if function in INFIX:

@@ -63,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
     from headwater.spark.pipeline import Pipeline
 
     project = load_project(args.project)
-    database = connect(project.warehouse, placement="driver")
+    placement = "tasks" if project.placement == "tasks" else "driver"
+    database = connect(project.warehouse, placement=placement, spark=project.spark)
     if not isinstance(database, Database):
         holder = database.pid
         database.close()

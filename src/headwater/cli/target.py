@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,11 @@ DEFAULT_WAREHOUSE = "warehouse"
 
 @dataclass(frozen=True)
 class Target:
-    """A warehouse, and where its maintenance runs."""
+    """A warehouse, and where its maintenance runs; where it did the last time, if nobody says."""
 
     path: str | Path
-    placement: str = "inline"
+    placement: str | None = None
+    spark: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def exists(self) -> bool:
@@ -33,7 +35,7 @@ class Target:
         """Open it, or reach it through the process that has it open."""
         from headwater import connect
 
-        return connect(self.path, placement=self.placement)
+        return connect(self.path, placement=self.placement, spark=self.spark)
 
     def open_existing(self) -> Database | RemoteDatabase:
         """Open it if it is there: a question about a warehouse must not make one.
@@ -61,7 +63,7 @@ def find_target(given: str | None) -> Target:
     folder = Path(given) if given is not None else Path()
     if (folder / PROJECT_FILE).exists():
         project = load_project(folder)
-        return Target(project.warehouse, project.placement)
+        return Target(project.warehouse, project.placement, project.spark)
     return Target(folder if given is not None else Path(DEFAULT_WAREHOUSE))
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from headwater.algebra.functions.errors import DIVISION_BY_ZERO, INVALID_VALUE, OVERFLOW, EvaluationError
-from headwater.algebra.scalars import Call, Cast, Column, Lambda, Literal, Parameter, Scalar
+from headwater.algebra.scalars import Call, Cast, Column, Given, Lambda, Literal, Parameter, Scalar
 from headwater.emit.functions import EMITTERS
-from headwater.emit.functions.build import cast, duckdb_type, failure
+from headwater.emit.functions.build import cast, duckdb_type, failure, recast
 from headwater.emit.functions.casts import emit_cast
 from headwater.emit.functions.lambdas import parameter_name
 from headwater.emit.functions.literals import constant, duckdb_literal
@@ -34,6 +34,8 @@ def duckdb_scalar(scalar: Scalar, column: Callable[[str], exp.Expr]) -> exp.Expr
             return column(name)
         case Literal(value=value, type=kind):
             return duckdb_literal(value, kind)
+        case Given(number=number, type=kind):
+            return recast(exp.Parameter(this=exp.Var(this=given_name(number))), duckdb_type(kind))
         case Parameter():
             return parameter_name(scalar)
         case Lambda(parameters=parameters, body=body):
@@ -50,6 +52,11 @@ def duckdb_scalar(scalar: Scalar, column: Callable[[str], exp.Expr]) -> exp.Expr
         case Call(function=function, args=args):
             return EMITTERS[function](scalar, *(duckdb_scalar(arg, column) for arg in args))
     raise AssertionError(f"{type(scalar).__name__} is not a scalar")
+
+
+def given_name(number: int) -> str:
+    """What a statement calls the constant that it is given under a number."""
+    return f"given{number}"
 
 
 _OURS = re.compile(r"(HW5\d\d): ([^\n]*)")

@@ -31,7 +31,8 @@ from headwater.engine.part_upkeep import (
     rewrite_parts,
     to_roll_up,
 )
-from headwater.engine.rewriting import consolidate, remove_leftovers, shape_of
+from headwater.engine.rewriting import consolidate, remove_leftovers
+from headwater.engine.shapes import shape_of
 from headwater.errors import HeadwaterError
 from headwater.store.catalog import RETAIN_ALL, Relation
 
@@ -156,6 +157,8 @@ class Consolidator:
         engine.appended[store] = 0
         urgent = store in engine.urgent
         engine.urgent.discard(store)
+        if engine.away is not None and engine.away.holds(store):
+            return  # tasks put its segments together
         if store.endswith(CHANGES):
             self._sizes[store] = trim_changes(engine, store.removesuffix(CHANGES))
             return
@@ -163,7 +166,7 @@ class Consolidator:
         if relation is not None and relation.length is not None:
             self._look_at_parts(relation, urgent)
             return
-        shape = shape_of(engine, store)
+        shape = shape_of(engine.catalog, store)
         if shape is None:
             trim(engine, store)
             return

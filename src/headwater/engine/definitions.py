@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import duckdb
 
 from headwater.algebra.parts import PART
 from headwater.emit.duckdb import Emitter
-from headwater.emit.layout import EPOCH, MULTIPLICITY, changes_of, sql, store_table
+from headwater.emit.layout import EPOCH, MULTIPLICITY, changes_of
 from headwater.emit.maintain import create_map, create_store, row_columns, stored_columns
 from headwater.emit.synchronise import create_waiting, first_rows, waiting_of
 from headwater.engine import faults, part_book
@@ -19,7 +20,7 @@ from headwater.engine.dating import Coming
 from headwater.engine.engine import Engine, Epoch, undoing
 from headwater.engine.failures import NotPlanned, ViewFailed
 from headwater.engine.parts import PartRound, PartStatements
-from headwater.engine.rebuild import Rebuild, current_maps, lost_stream, plan_rebuild
+from headwater.engine.rebuild import Rebuild, current_maps, lost_stream, missed_stream, plan_rebuild
 from headwater.errors import UserError
 from headwater.plan.program import Program
 from headwater.plan.widening import Widened, widened
@@ -155,7 +156,7 @@ def _create_view(engine: Engine, relation: Relation, made: Sequence[Relation], w
             engine.connection.execute(_store_of(stream))
             after = after.with_changed(replace(stream, begins=engine.epoch))
         for name in wide.maps:  # nothing has come to them yet
-            engine.connection.execute(f"DROP TABLE {sql(store_table(name))}")
+            engine.drop_store(name)
         there = engine.catalog.map_names - wide.maps.keys()
         for one in relation.program.maps:
             if one.name not in there:
@@ -209,14 +210,14 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
     stores = [name for one in going for name in _stores_of(one) if name not in after.map_names]
     with engine.transaction(landed=lambda: engine.catalog.find(relation.name) is None):
         for name in stores:
-            engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(name))}")
+            engine.drop_store(name)
         for one in going:
             if one.time is not None or one.length is not None:
                 part_book.erase(engine.connection, one.name)
         for stream in _newly_kept(after, engine.catalog):
             stores.append(stream.name)
             if after.find(stream.name):
-                engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(stream.name))}")
+                engine.drop_store(stream.name)
         engine.change_catalog(after)
     for name in stores:
         engine.forget_store(name)
@@ -224,6 +225,8 @@ def drop(engine: Engine, relation: Relation, cascade: bool) -> list[str]:
         engine.waiting.end(one.name)
         engine.book.forget(one.name)
     engine.adopt(after)
+    for one in going:
+        engine.seen.forget(one.name)
     engine.hub.drop({one.name for one in going})
     return [one.name for one in (relation, *views)]
 
@@ -297,25 +300,10 @@ def replan(engine: Engine, relation: Relation, program: Program) -> None:
     Maps that the new program has in common with the old one, or with other views, stay; others are filled from what is
     stored.
     """
-    assert relation.program is not None
-    after = engine.catalog.with_changed(replace(relation, program=program)).noting_partial(engine.epoch)
-    new = {one.name for one in program.maps} - engine.catalog.map_names
-    stale = {one.name for one in program.maps} - current_maps(engine.catalog)
-    if not program.lazy and not relation.lazy and _is_stored_otherwise(relation.program, program):
-        new.add(relation.name)
-    stale |= new
-    filled = replace(program, maps=tuple(one for one in program.maps if one.name in stale), upper=None, held=())
-    lost = lost_stream(filled, engine.catalog)
-    lost = lost or next((one.name for one in _newly_kept(engine.catalog, after)), None)
-    if lost is not None:
-        raise UserError(
-            "HW506",
-            f"view {relation.name} cannot get another plan: rows that it has seen of stream {lost} are not kept",
-            hint="drop and create the view; a stream with RETAIN ALL keeps all rows",
-        )
+    after, new, stale = _needs(engine, relation, program)
     try:
         with engine.tracking(relation.name), engine.warehouse.cautious_planning():
-            _replan(engine, relation, after, frozenset(new), frozenset(stale))
+            _replan(engine, relation, after, new, stale)
     except ViewFailed as failed:
         raise UserError(
             failed.code,
@@ -324,36 +312,100 @@ def replan(engine: Engine, relation: Relation, program: Program) -> None:
         ) from failed
 
 
+@contextmanager
+def trial(engine: Engine, relation: Relation, program: Program) -> Iterator[Catalog]:
+    """Maintain a view by another program, in a transaction that is undone: to see what that takes.
+
+    Yields:
+        The catalogue as it would be.
+    """
+    after, new, stale = _needs(engine, relation, program)
+    try:
+        with engine.rehearsal():
+            with engine.warehouse.cautious_planning():
+                _make_maps(engine, relation, after, new, stale)
+            yield after
+    finally:
+        for name in new:
+            engine.access.forget(name)
+
+
+def _needs(engine: Engine, relation: Relation, program: Program) -> tuple[Catalog, frozenset[str], frozenset[str]]:
+    """The catalogue with another program for a view, maps that are to be made for it, and those that are to be filled.
+
+    Raises:
+        UserError: HW506, what they would be filled from is gone.
+    """
+    after = engine.catalog.with_changed(replace(relation, program=program)).noting_partial(engine.epoch)
+    new, stale = _to_fill(engine, relation, program)
+    lost = lost_to(engine, relation, program)
+    if lost is not None:
+        raise UserError(
+            "HW506",
+            f"view {relation.name} cannot get another plan: rows that it has seen of stream {lost} are not kept",
+            hint="drop and create the view; a stream with RETAIN ALL keeps all rows",
+        )
+    return after, new, stale
+
+
+def lost_to(engine: Engine, relation: Relation, program: Program) -> str | None:
+    """A stream of which a view has seen rows that are gone and that another program needs, if there is one."""
+    after = engine.catalog.with_changed(replace(relation, program=program))
+    _, stale = _to_fill(engine, relation, program)
+    filled = replace(program, maps=tuple(one for one in program.maps if one.name in stale), upper=None, held=())
+    lost = lost_stream(filled, engine.catalog)
+    lost = lost or (missed_stream(program, engine.catalog) if stale else None)
+    return lost or next((one.name for one in _newly_kept(engine.catalog, after)), None)
+
+
+def _to_fill(engine: Engine, relation: Relation, program: Program) -> tuple[frozenset[str], frozenset[str]]:
+    """Maps that another program of a view needs made, and those that it needs filled."""
+    assert relation.program is not None
+    maps = {one.name for one in program.maps}
+    new = maps - engine.catalog.map_names
+    if not program.lazy and not relation.lazy and _is_stored_otherwise(relation.program, program):
+        new.add(relation.name)
+    return frozenset(new), frozenset(new | (maps - current_maps(engine.catalog)))
+
+
 def _is_stored_otherwise(before: Program, after: Program) -> bool:
     return stored_columns(before.map(before.view)) != stored_columns(after.map(after.view))
 
 
 def _replan(engine: Engine, relation: Relation, after: Catalog, new: frozenset[str], stale: frozenset[str]) -> None:
     """Make the new maps, fill the stale ones, and drop what nobody needs any more."""
-    program = next(one.program for one in after if one.folded == relation.folded)
-    assert program is not None
-    engine.warehouse.plan_quickly(False)
     with engine.transaction(landed=lambda: engine.catalog.version >= after.version):
-        if relation.name in new:
-            engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(relation.name))}")
-        for one in program.maps:
-            if one.name in new:
-                engine.connection.execute(create_map(one))
-        schedule = engine.schedule_for(after, net=True).without_triggers()
-        rebuild = Rebuild(relation.name, program, after, stale, before=engine.catalog)
-        engine.flow(schedule, engine.workspace(), engine.epoch, {relation.name: rebuild}, net=True)
+        _make_maps(engine, relation, after, new, stale)
         gone = engine.catalog.map_names - after.map_names
         for name in gone:
-            engine.connection.execute(f"DROP TABLE {sql(store_table(name))}")
+            engine.drop_store(name)
         emptied = {stream.name for stream in _newly_kept(after, engine.catalog)}
         for name in emptied:
-            engine.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(name))}")
+            engine.drop_store(name)
         engine.change_catalog(after)
+        if relation.timing is not None:
+            engine.seen.note(engine.connection, after.timed, relation.name)
     for name in gone | new | emptied:
         engine.forget_store(name)
     engine.spent.pop(relation.name, None)
+    engine.seen.reads.pop(relation.name, None)  # the next decision goes by what is seen from now on
     engine.forget_statements()
     engine.adopt(after)
+
+
+def _make_maps(engine: Engine, relation: Relation, after: Catalog, new: frozenset[str], stale: frozenset[str]) -> None:
+    """Make the maps that a view needs, and fill those that are not up to date, inside the caller's transaction."""
+    program = next(one.program for one in after if one.folded == relation.folded)
+    assert program is not None
+    engine.warehouse.plan_quickly(False)
+    if relation.name in new:
+        engine.drop_store(relation.name)
+    for one in program.maps:
+        if one.name in new:
+            engine.connection.execute(create_map(one))
+    schedule = engine.schedule_for(after, net=True).without_triggers()
+    rebuild = Rebuild(relation.name, program, after, stale, before=engine.catalog)
+    engine.flow(schedule, engine.workspace(), engine.epoch, {relation.name: rebuild}, net=True)
 
 
 def first_epoch_seen(engine: Engine, relation: Relation) -> int:

@@ -8,6 +8,7 @@ import json
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
@@ -17,10 +18,12 @@ import pyarrow as pa
 from headwater.algebra.clock import CLOCK
 from headwater.emit.duckdb import Emitter
 from headwater.emit.functions.clock import set_clock
-from headwater.emit.layout import Fill, changes_of
+from headwater.emit.layout import Fill, changes_of, sql, store_table
 from headwater.emit.probes import Found, Path, Probe
 from headwater.engine import faults, part_book
+from headwater.engine import seen as seen_views
 from headwater.engine.access import Access
+from headwater.engine.away import Away
 from headwater.engine.changelogs import changelog_query
 from headwater.engine.dating import Coming
 from headwater.engine.failures import (
@@ -30,7 +33,7 @@ from headwater.engine.failures import (
     is_value_error,
     translate,
 )
-from headwater.engine.observe import Extents, Spent
+from headwater.engine.observe import Extents, Spent, Watch
 from headwater.engine.operations import (
     DeleteKeys,
     DeleteRows,
@@ -43,6 +46,7 @@ from headwater.engine.operations import (
 from headwater.engine.parsed import Parsed
 from headwater.engine.parts import PartRound
 from headwater.engine.rebuild import Rebuild, lost_stream, plan_rebuild
+from headwater.engine.restoring import bring_home_for
 from headwater.engine.schedule import Emitted, Schedule, make_schedule
 from headwater.engine.sorted_copies import Shelf
 from headwater.engine.sources import Sources
@@ -61,6 +65,8 @@ log = logging.getLogger("headwater")
 #: Operations whose size is known before they are carried out, and how many rows are few.
 _OF_ROWS = InsertRows | DeleteRows | UpsertRows | DeleteKeys
 _FEW = 50_000
+#: So many epochs are remembered that could be run again, to find out what they take.
+_LATELY = 8
 _NOTE_EPOCH = "INSERT INTO hw.epochs VALUES ($n, $clock, $changes, $by_relation, $ticked)"
 
 #: Why a pipeline's record is no row of its stream; others are in `headwater.engine.tagger`.
@@ -148,6 +154,10 @@ class Building:
         return f"building {self.view}: {self.percent:.0f}% after {self.seconds:.0f} s"
 
 
+class _Undone(Exception):
+    """What a rehearsal ends with."""
+
+
 class Engine:
     """The writer of a warehouse. Callers hold `lock` while they use it."""
 
@@ -174,19 +184,23 @@ class Engine:
         self.redefined = 0
         #: What was seen of the columns of relations, for the planner.
         self.extents: Extents = {}
-        #: How long the statements of each view take.
-        self.spent: dict[str, Spent] = {}
+        #: The rows that the last epochs brought to streams, while a view wants to know; None for what is not that.
+        self.lately: deque[tuple[InsertRows, ...] | None] = deque(maxlen=_LATELY)
         self.shelf = Shelf(warehouse.folder)
         #: What the background sorts with at the moment: nobody needs to wait for that.
         self.sorting: duckdb.DuckDBPyConnection | None = None
         #: Whether what was read of a store still holds.
         self.stamps = Stamps()
+        #: What lies away from home, where programs run in tasks.
+        self.away: Away | None = None
         self._touched: set[str] = set()
         self._emitted: Emitted = {}
         self._building: tuple[str, float] | None = None
         self._took: dict[str, float] = {}
         try:
             self._start()
+            #: How views that need not be kept have been read, and what all views take.
+            self.seen = seen_views.load(self.connection)
         except duckdb.Error as error:
             raise translate(error) from error
 
@@ -241,6 +255,12 @@ class Engine:
         self.appended.pop(store, None)
         self.access.forget(store)
 
+    def drop_store(self, store: str) -> None:
+        """Drop a store, if there is one, inside the caller's transaction."""
+        if self.away is not None and self.away.drop(store):
+            return
+        self.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(store))}")
+
     def forget_statements(self) -> None:
         """Emit everything anew: how a relation is stored has changed, and others read it."""
         self._emitted = {}
@@ -256,7 +276,21 @@ class Engine:
     def close(self) -> None:
         """Close the warehouse once no epoch is under way."""
         with self.lock:
+            if self.warehouse.folder is not None and self.warehouse.is_ours:
+                with contextlib.suppress(duckdb.Error, HeadwaterError):  # it can go on without
+                    self._note_seen()
             self.warehouse.close()
+
+    def _note_seen(self) -> None:
+        timed = self.catalog.timed
+        if self.seen.is_new(timed):
+            with self.transaction(touched=frozenset):
+                self.seen.note(self.connection, timed)
+
+    @property
+    def spent(self) -> dict[str, Spent]:
+        """How long the statements of each view take."""
+        return self.seen.spent
 
     @property
     def building(self) -> Building | None:
@@ -300,11 +334,15 @@ class Engine:
             committing = True
             with self.stamps.committing(touched() if touched is not None else None):
                 self.connection.execute("COMMIT")
+            if self.away is not None:
+                self.away.committed()
             faults.reach("after commit")
         except BaseException as error:
             with contextlib.suppress(duckdb.Error):
                 self.connection.execute("ROLLBACK")
             self._shown.forget(self.connection)
+            if self.away is not None:
+                self.away.undone()
             self.access.undone()
             self._sources.forget()
             self.stamps.redefining = False
@@ -331,11 +369,18 @@ class Engine:
         self._start()
         return True
 
-    def change_catalog(self, after: Catalog) -> None:
-        """Write a new catalogue inside the caller's transaction; call `adopt` once that has committed."""
+    def change_catalog(self, after: Catalog, epoch: int | None = None) -> None:
+        """Write a new catalogue inside the caller's transaction; call `adopt` once that has committed.
+
+        Args:
+            after: the new catalogue.
+            epoch: the one under way, if it comes with one; the last one by default.
+        """
         if after is not self.catalog:
             self.stamps.redefining = True
             catalogs.save(self.connection, self.catalog, after)
+            if self.away is not None:
+                self.away.arrange(after, self.epoch if epoch is None else epoch)
 
     def adopt(self, after: Catalog) -> None:
         if after is not self.catalog:
@@ -454,33 +499,14 @@ class Engine:
         self._took, self._touched = {}, set()
         with undoing() as begun, self.transaction(lambda: self.epoch == number, lambda: self._touched):
             faults.reach("epoch begun")
-            workspace = self.workspace()
-
-            def look_up(probe: Probe, rows: int) -> str:
-                found = self.access.find(self.connection, self._parsed, (probe,), lambda _: rows, number)
-                return found.get(probe.alias, "")
-
-            means = self.connection, after, workspace, self._statements, schedule.readers, look_up, self._sources
             coming = Coming(self.book.watermarks, lenient=asked.mark is not None)
-            parts = PartRound(
-                self.connection, after, workspace, self.book, number, self.append_part, coming, frozenset(anew)
+            ticks = asked.ticks
+            work = self._working(
+                operations, after, schedule, number, clock, ticks, coming, begun, rebuilds, anew, net, refreshed
             )
-            begun.append(parts)
-            with Resolver(*means, clock, coming) as resolver:
-                for operation in (*time_points(after, self.last_clock, clock), *operations):
-                    resolver.apply(operation)
-                resolver.finish()
-                faults.reach("changes resolved")
-                resolver.counts.pop(CLOCK_STREAM, None)
-                when = When(asked.ticks, self.last_clock, clock)
-                round_ = Round(self.connection, self._parsed, after, workspace, self.waiting, when)
-                changed = self.flow(schedule, workspace, number, rebuilds, net, clock, round_, parts)
-                parts.save()
+            with work as (resolver, round_, changed):
                 observed = self._observe(changed) if self.observers or self.hub.wanted else {}
-                for table in workspace.large:
-                    self.connection.execute(f"DROP TABLE {table}")
-                    self._shown.tables.discard(table)
-                self.change_catalog(after)
+                self.change_catalog(after, number)
                 changes = sum(resolver.counts.values())
                 values = {
                     "n": number,
@@ -496,18 +522,123 @@ class Engine:
                     self._note(asked.mark, number)
                 if asked.moment is not None:
                     self._set_clock(asked.moment)
+                if after.timed and number % seen_views.BETWEEN == 0:
+                    self.seen.note(self.connection, after.timed)
         self.epoch, self.last_clock, self.waiting.rows = number, clock, round_.rows
         if asked.moment is not None:
             self.stands = asked.moment.stands
         if not anew:
             for view, seconds in self._took.items():
-                self.spent.setdefault(view, Spent()).add(seconds * 1000)
+                self.spent.setdefault(view, Spent(since=number - 1)).add(seconds * 1000)
+            self._remember(operations, after)
         self.access.release()
         self.adopt(after)
         self.hub.publish(number, observed)
         self.nudge()
         self._tell(number, observed)
         return Epoch(number, clock, resolver.counts, dict(suspended))
+
+    @contextlib.contextmanager
+    def _working(
+        self,
+        operations: Sequence[Operation],
+        after: Catalog,
+        schedule: Schedule,
+        number: int,
+        clock: dt.datetime,
+        ticks: Set[str],
+        coming: Coming,
+        begun: list[PartRound],
+        rebuilds: Mapping[str, Rebuild],
+        anew: Set[str],
+        net: bool,
+        refreshed: str | None = None,
+    ) -> Iterator[tuple[Resolver, Round, set[str]]]:
+        """All that an epoch does to stores, inside the caller's transaction; its deltas are there until this ends."""
+        workspace = self.workspace()
+
+        def look_up(probe: Probe, rows: int) -> str:
+            found = self.access.find(self.connection, self._parsed, (probe,), lambda _: rows, number)
+            return found.get(probe.alias, "")
+
+        means = self.connection, after, workspace, self._statements, schedule.readers, look_up, self._sources
+        parts = PartRound(
+            self.connection, after, workspace, self.book, number, self.append_part, coming, frozenset(anew)
+        )
+        begun.append(parts)
+        with Resolver(*means, clock, coming) as resolver:
+            for operation in (*time_points(after, self.last_clock, clock), *operations):
+                resolver.apply(operation)
+            resolver.finish()
+            faults.reach("changes resolved")
+            resolver.counts.pop(CLOCK_STREAM, None)
+            when = When(ticks, self.last_clock, clock)
+            round_ = Round(self.connection, self._parsed, after, workspace, self.waiting, when)
+            if self.away is None:
+                changed = self.flow(schedule, workspace, number, rebuilds, net, clock, round_, parts)
+            elif rebuilds:
+                bring_home_for(self, self.away, after, refreshed)
+                changed = self.flow(schedule, workspace, number, rebuilds, net, clock, round_, parts)
+                if after is self.catalog:
+                    self.away.arrange(after, number)
+            else:
+                if after is not self.catalog:  # a view less, perhaps: then others may lie otherwise
+                    self.away.arrange(after, self.epoch)
+                changed = self.away.flow(schedule, after, workspace, number, net, clock, round_, parts)
+            parts.save()
+            yield resolver, round_, changed
+            for table in workspace.large:
+                self.connection.execute(f"DROP TABLE {table}")
+                self._shown.tables.discard(table)
+
+    def _remember(self, operations: Sequence[Operation], catalog: Catalog) -> None:
+        """Keep the rows of an epoch that could be run again, if some view may want to know what it takes."""
+        if not catalog.timed or self.away is not None:
+            self.lately.clear()
+            return
+        rows = tuple(one for one in operations if isinstance(one, InsertRows) and _grows(one.relation, catalog))
+        again = len(rows) == len(operations) and rows and sum(map(size, rows)) <= _FEW
+        self.lately.append(rows if again else None)
+
+    def rehearse(
+        self, operations: Sequence[Operation], after: Catalog, schedule: Schedule, number: int
+    ) -> tuple[float, frozenset[str]]:
+        """Do what an epoch does, inside a transaction of the caller's that will be undone.
+
+        Returns:
+            How many milliseconds that took, and the stores that rows came to.
+        """
+        self._took, self._touched = {}, set()
+        watch = Watch()
+        coming, clock, begun = Coming(self.book.watermarks), self.present(), list[PartRound]()
+        nothing: frozenset[str] = frozenset()
+        try:
+            with (
+                self._planning(operations, net=False, anew=False),
+                self._working(
+                    operations, after, schedule, number, clock, nothing, coming, begun, {}, nothing, net=False
+                ),
+            ):
+                took = watch.milliseconds
+        finally:
+            for one in begun:
+                one.undo()
+            self.access.release()
+        return took, frozenset(self._touched)
+
+    @contextlib.contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """A transaction that is undone, whatever happens in it."""
+        statements, self._statements = self._statements, {}
+        appended = dict(self.appended)
+        try:
+            with contextlib.suppress(_Undone), self.transaction():
+                yield
+                raise _Undone
+        finally:
+            self._statements = statements
+            self.appended.clear()
+            self.appended.update(appended)
 
     def _note(self, mark: Mark, number: int) -> None:
         self.connection.execute("DELETE FROM hw.progress WHERE pipeline = ?", [mark.pipeline])
@@ -554,9 +685,10 @@ class Engine:
                 self.connection.execute(set_clock(variable, moment))
         anew: dict[str, tuple[Fill, ...]] = {}
         for one in rebuilds.values():
+            if self.away is not None:
+                self.away.bring_home(one.maps)
             anew |= one.statements(net)
-        changed: set[str] = set()
-        alone: dict[str, bool] = {}
+        changed, alone = workspace.changed, workspace.alone
         for stage in schedule.stages:
             if stage.synchronised is not None and round_ is not None:
                 round_.follow(stage.name, stage.synchronised, epoch)
@@ -605,9 +737,9 @@ class Engine:
                     self._fill_for_view(trigger.view, workspace, trigger.fill)
                     alone[trigger.target.name] = trigger.target.name not in alone and trigger.adds_up
             if stage.append is not None:
-                self._append(stage.name, stage.append, epoch, None)
+                self._append(stage.name, stage.append, epoch, stage.view)
             if stage.keep is not None:
-                self._append(changes_of(stage.name), stage.keep, epoch, None)
+                self._append(changes_of(stage.name), stage.keep, epoch, stage.view)
             faults.reach("relation stepped")
         return changed
 
@@ -616,6 +748,10 @@ class Engine:
         self.connection.execute("DELETE FROM hw.meta WHERE key = 'clock'")
         if moment.stands is not None:
             self.connection.execute("INSERT INTO hw.meta VALUES ('clock', ?)", [moment.stands.isoformat()])
+
+    def note_touched(self, stores: Set[str]) -> None:
+        """Some stores have changed in the epoch under way."""
+        self._touched |= stores
 
     def look_up(self, probes: Sequence[Probe], workspace: Workspace, epoch: int, view: str | None) -> Found:
         """What stands for stores in a statement that could look these up; see `Access.find`."""
@@ -699,6 +835,12 @@ def undoing() -> Iterator[list[PartRound]]:
         for one in begun:
             one.undo()
         raise
+
+
+def _grows(name: str, catalog: Catalog) -> bool:
+    """Whether a relation takes the same rows again."""
+    relation = catalog.find(name)
+    return relation is not None and relation.flows and not relation.key and relation.time is None
 
 
 def _found(view: str, catalog: Catalog) -> Relation:

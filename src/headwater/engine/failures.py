@@ -20,6 +20,15 @@ _VALUE_ERRORS = (
 )
 
 
+#: Where the segments of what lies away from home are, below the warehouse's folder.
+AWAY = "away"
+_SEGMENT = re.compile(rf"""[^'"]*/{AWAY}/segments/[^'"]+?\.parquet""")
+#: What DuckDB says of a Parquet file with bytes that are none of its own, without naming it. (Thrift is what describes
+#: pages, Snappy packs them.)
+_GARBLED = re.compile(r"don't know what type|TProtocolException|Snappy decompression|Out of buffer|[Pp]arquet file")
+_FULL = ("No space left", "Could not write", "File too large", "Disk quota exceeded")
+
+
 class ViewFailed(Exception):
     """A view's program cannot take a row; the epoch goes on without the view."""
 
@@ -45,7 +54,7 @@ def is_planning_error(error: duckdb.Error) -> bool:
 
 def is_value_error(error: duckdb.Error) -> bool:
     """Whether a value in the data is to blame, not the machine or us."""
-    if is_planning_error(error) or isinstance(error, duckdb.FatalException):
+    if is_planning_error(error) or isinstance(error, duckdb.FatalException) or broken_segment(error) is not None:
         return False
     return isinstance(error, _VALUE_ERRORS)
 
@@ -58,9 +67,43 @@ def is_fatal(error: duckdb.Error) -> bool:
     )
 
 
+def broken_segment(error: duckdb.Error) -> str | None:
+    """The segment that an error is about, if it is that one cannot be read; nothing at all if DuckDB does not say."""
+    if is_full(error):
+        return None
+    found = _SEGMENT.search(str(error))
+    return found[0] if found else "" if _GARBLED.search(str(error)) else None
+
+
+def is_full(error: Exception) -> bool:
+    """Whether a disk has no room for a file."""
+    return isinstance(error, OSError | duckdb.IOException) and any(text in str(error) for text in _FULL)
+
+
+def broken(path: str, reason: str) -> UserError:
+    """A segment cannot be read."""
+    return UserError(
+        "HW409",
+        f"{f'the segment {path}' if path else 'a segment'} cannot be read: {reason}",
+        hint="nothing changed; put the file back, or REFRESH the view that it belongs to, which makes it anew",
+    )
+
+
+def unwritten(text: str) -> UserError:
+    """A disk refused a write."""
+    return UserError(
+        "HW406",
+        f"the warehouse could not be written: {text}",
+        hint="check that the disk has room and is writable; nothing of the epoch was kept",
+    )
+
+
 def translate(error: duckdb.Error) -> HeadwaterError:
     """A DuckDB error as one of ours."""
     text = str(error).strip().split("\n", 1)[0]
+    segment = broken_segment(error)
+    if segment is not None:
+        return broken(segment, "it is gone" if "No files found" in text else text)
     spent = budget.current()
     if isinstance(error, duckdb.InterruptException) and spent is not None and spent.reason is not None:
         return spent.reason  # whoever asked has given it up: there is nothing to try again
@@ -76,11 +119,7 @@ def translate(error: duckdb.Error) -> HeadwaterError:
     if re.search("Corrupt database|checksum|Could not read", text):
         return UserError("HW404", f"the warehouse cannot be read: {text}", hint=DAMAGED)
     if isinstance(error, duckdb.IOException | duckdb.FatalException) or "Could not write" in text:
-        return UserError(
-            "HW406",
-            f"the warehouse could not be written: {text}",
-            hint="check that the disk has room and is writable; nothing of the epoch was kept",
-        )
+        return unwritten(text)
     if isinstance(error, duckdb.CatalogException | duckdb.ConnectionException | duckdb.InterruptException):
         return Disturbed("HW902", f"the engine was disturbed: {text}")
     return InternalError("HW902", f"the engine refused a statement of ours: {text}")

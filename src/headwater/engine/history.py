@@ -1,7 +1,8 @@
 """What a stream has brought is still in maps when its rows are gone: sums that one map has, another can be filled from.
 
 A map of groups and a map of partial sums hold the same, if what they sum is the same: a view that was kept can be left
-to who reads it, and the other way round, though its stream keeps no rows.
+to who reads it, and the other way round, though its stream keeps no rows. A sum over a join is had from a map with the
+sums of each stream by what the join needs of it, as it is when the view is read (`headwater.plan.strategies.split`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from dataclasses import dataclass
 
 from headwater import types as t
 from headwater.algebra.nodes import COUNT, Node, Scan, Sum, transform
+from headwater.algebra.scalars import Column
 from headwater.emit.maintain import key_fields, payload_columns
 from headwater.plan.program import Map
-from headwater.plan.strategies.sums import again
+from headwater.plan.strategies.sums import Block, Part, again
 from headwater.plan.widening import names_in, rows_of
 from headwater.store.catalog import Catalog
 
@@ -41,19 +43,48 @@ class History:
         def from_map(one: Node) -> Node:
             if not isinstance(one, Sum) or not self._is_gone(one):
                 return one
-            for found in self._maps.get(rows_of(one), ()):
-                names = names_in(_sums(found), one)
-                if names is None:
-                    continue
-                if found.sums is None:
-                    by_group.add(found.name)
-                return _again(one, found, names)
-            return one
+            entries = self._entries(one, "#again", by_group)
+            if entries is not None:
+                return again(one, *entries)
+            return self._joined(one, by_group) or one
 
         return transform(node, from_map), frozenset(by_group)
 
-    def _is_gone(self, sums: Sum) -> bool:
-        inputs = [self.catalog.find(name) for name in sums.relations]
+    def _entries(self, sums: Sum, alias: str, by_group: set[str]) -> tuple[Scan, dict[str, Column]] | None:
+        """The entries of a map that has a sum, and their columns by its names; None if there is no such map."""
+        for found in self._maps.get(rows_of(sums), ()):
+            names = names_in(_sums(found), sums)
+            if names is not None:
+                if found.sums is None:
+                    by_group.add(found.name)
+                return _read(found, names, alias)
+        return None
+
+    def _joined(self, sums: Sum, by_group: set[str]) -> Sum | None:
+        """A sum over a join, with the sums of each stream that is gone read from a map; None if one is in none."""
+        block = Block.of_any(sums)
+        parts: list[Part] = []
+        read: set[str] = set()
+        for leaf in range(len(block.leaves) if block is not None else 0):
+            assert block is not None
+            if not self._is_gone(block.leaves[leaf]):
+                parts.append(block.raw(leaf))
+                continue
+            me = frozenset({leaf})
+            keys = block.needed(me, block.all, block.wanted)
+            own = block.definition(me, keys)
+            entries = self._entries(own, f"#again{leaf}", read)
+            if entries is None:
+                return None
+            scan, columns = entries
+            items = {key: columns[name] for key, (name, _) in zip(keys, own.keys, strict=True)}
+            totals = {factors: columns[name] for factors, (name, _) in zip(block.factors(me), own.terms, strict=True)}
+            parts.append(Part(me, scan, items, {(): columns[COUNT], **totals}))
+        by_group |= read
+        return block.whole(parts) if block is not None else None
+
+    def _is_gone(self, node: Node) -> bool:
+        inputs = [self.catalog.find(name) for name in node.relations]
         return any(one is not None and one.flows and one.retain is None for one in inputs)
 
     @property
@@ -76,17 +107,16 @@ def _sums(one: Map) -> Sum:
     return sums
 
 
-def _again(sums: Sum, found: Map, names: Mapping[str, str]) -> Sum:
-    """The same sum, over the entries of a map that has it; `names` are those that the map has for its columns.
+def _read(found: Map, names: Mapping[str, str], alias: str) -> tuple[Scan, dict[str, Column]]:
+    """The entries of a map that has a sum, and their columns; `names` are those that the map has for the sum's.
 
     The entries count as rows that come and never go, as those do that they stand for.
     """
     held = _sums(found)
     fields = found.fields if found.sums is not None else _stored_fields(found)
-    scan = Scan(found.name, "#again", fields, grows=True)
+    scan = Scan(found.name, alias, fields, grows=True)
     stored = {name: f.name for name, f in zip(held.column_names, fields, strict=True)}
-    read = {name: scan.column(f"{scan.alias}.{stored[theirs]}") for name, theirs in names.items()}
-    return again(sums, scan, read)
+    return scan, {name: scan.column(f"{alias}.{stored[theirs]}") for name, theirs in names.items()}
 
 
 def _stored_fields(found: Map) -> t.Schema:

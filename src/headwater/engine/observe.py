@@ -7,6 +7,7 @@ relation. Rates are counted from the epochs' records. How long each view's state
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,11 @@ RECENT = 50
 _WEIGHT = 0.2
 #: Dead rows and opposite signs apart, a store holds as many rows as were appended.
 _SIZES = f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE schema_name = '{STORE}'"
+#: The same of what lies away, by any of its copies.
+_AWAY = """
+    SELECT relation, max(rows) FROM (SELECT relation, sum(rows) AS rows FROM hw.segments GROUP BY relation, copy)
+    GROUP BY relation HAVING max(rows) IS NOT NULL
+"""
 
 _RECENT = f"SELECT number, by_relation FROM hw.epochs ORDER BY number DESC LIMIT {RECENT}"
 #: Of each relation its first epoch, and all rows that have come and gone: of a stream that is not stored, its size.
@@ -32,15 +38,37 @@ _TOTALS = "SELECT key, min(number), sum(value::BIGINT) FROM hw.epochs, json_each
 
 @dataclass
 class Spent:
-    """How long a view's statements take in an epoch: a running mean, and of how many epochs."""
+    """How long a view's statements take in an epoch that they run in: a running mean.
+
+    Attributes:
+        milliseconds: the mean.
+        epochs: of how many.
+        since: after which epoch it was measured.
+    """
 
     milliseconds: float = 0.0
     epochs: int = 0
+    since: int = 0
 
     def add(self, milliseconds: float) -> None:
         self.epochs += 1
         weight = max(_WEIGHT, 1.0 / self.epochs)
         self.milliseconds += weight * (milliseconds - self.milliseconds)
+
+
+class Watch:
+    """Says how long something has taken, whatever else happens meanwhile.
+
+    While other processes have the machine the clock goes on and this one's processor time does not; while other threads
+    of this one work it is the other way round. So the lesser of the two is nearer.
+    """
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter(), time.process_time()
+
+    @property
+    def milliseconds(self) -> float:
+        return 1000 * min(time.perf_counter() - self._began[0], time.process_time() - self._began[1])
 
 
 #: What is known of the columns of relations, by their names.
@@ -55,7 +83,8 @@ def observe(connection: duckdb.DuckDBPyConnection, catalog: Catalog, before: Ext
         catalog: the relations.
         before: what was seen of their columns the last time: all that is known of a stream that is not stored any more.
     """
-    sizes = dict(connection.execute(_SIZES).fetchall())
+    tables = dict(connection.execute(_SIZES).fetchall())
+    sizes = dict(connection.execute(_AWAY).fetchall()) | tables
     totals = {name: (first, int(total)) for name, first, total in connection.execute(_TOTALS).fetchall()}
     recent = [(number, json.loads(text)) for number, text in connection.execute(_RECENT).fetchall()]
     out: dict[str, Observed] = {}
@@ -71,7 +100,7 @@ def observe(connection: duckdb.DuckDBPyConnection, catalog: Catalog, before: Ext
             continue
         since = [changes for number, changes in recent if number > max(first, relation.created)]
         rate, share = _rate([changes[relation.name] for changes in since if relation.name in changes], len(since), rows)
-        if relation.name in sizes:
+        if relation.name in tables:
             before[relation.name] = _extents(connection, relation, catalog.grouped)
         columns = before.get(relation.name, {})
         out[relation.name] = Observed(rows, rate, 1.0 if relation.program else share, columns, kept)

@@ -21,7 +21,8 @@ from headwater.engine import faults, part_book
 from headwater.engine.engine import Engine
 from headwater.engine.part_book import Book, Frontier
 from headwater.engine.part_limits import Limits, rolled_up_before
-from headwater.engine.rewriting import Shape, living, rewrite
+from headwater.engine.rewriting import rewrite
+from headwater.engine.shapes import Shape, living
 from headwater.store.catalog import Catalog, Relation
 
 #: What waits to be rolled up is, when it is this share of what is rolled up: all of that is rewritten for it.

@@ -72,6 +72,20 @@ def lost_stream(program: Program, catalog: Catalog) -> str | None:
     return None
 
 
+def missed_stream(program: Program, catalog: Catalog) -> str | None:
+    """A stream into whose rows a program looks back, of which it would miss some: they are not stored.
+
+    What its maps begin with may be had from other maps all the same; what follows when a table changes may not.
+    """
+    for name in program.inputs:
+        stream, since = catalog.find(name), program.looks_back_to(name)
+        if stream is None or not stream.flows or since is None:
+            continue
+        if not catalog.keeps(stream) or since < stream.begins:
+            return stream.name
+    return None
+
+
 def unseen_stream(program: Program, catalog: Catalog, epoch: int) -> str | None:
     """A stream of which a new view is to show rows that came before and are nowhere, if there is one.
 
@@ -80,6 +94,9 @@ def unseen_stream(program: Program, catalog: Catalog, epoch: int) -> str | None:
     """
     there = {one.name: one.definition for other in catalog.programs for one in other.maps}
     new = [one for one in program.maps if there.get(one.name) != one.definition]
+    missed = missed_stream(program, catalog) if new else None
+    if missed is not None and (program.looks_back_to(missed) or 0) < epoch:
+        return missed
     told = History(catalog, frozenset(one.name for one in new))
     for one in (*(told.told(one.definition)[0] for one in new), *program.definitions[len(program.maps) :]):
         for scan in one.walk():

@@ -9,70 +9,25 @@ A kill between the two leaves a table that nobody reads; the next start removes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import duckdb
 from sqlglot import exp
 
-from headwater import types as t
-from headwater.algebra.folds import Pick
-from headwater.algebra.nodes import During
-from headwater.emit.functions.build import duckdb_type, recast
 from headwater.emit.layout import (
     EPOCH,
-    MULTIPLICITY,
-    as_column,
-    bigint,
     column,
     name,
-    number,
     sql,
     store_table,
-    total,
 )
-from headwater.emit.maintain import stored_columns
 from headwater.engine import faults, part_book
 from headwater.engine.copying import made_anew
 from headwater.engine.engine import Engine
+from headwater.engine.shapes import Shape, living
 from headwater.store.catalog import Relation
 
 SUFFIX = "#new"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The columns of a store: by these its rows are told apart, and those are added up.
-
-    Of `picks` the least or greatest value is kept. `order` are the columns by which rows leave a window: rows that
-    leave together then lie together, and the others are not read for it.
-    """
-
-    columns: tuple[str, ...]
-    totals: tuple[t.Field, ...] = ()
-    order: tuple[str, ...] = ()
-    picks: tuple[tuple[str, Pick], ...] = ()
-
-
-def shape_of(engine: Engine, store: str) -> Shape | None:
-    """The shape of a store that may be rewritten; None for streams without a key, whose rows keep the epoch they came
-    in.
-
-    Nothing in such a stream is ever retracted, so there is nothing to gain from rewriting it: it is trimmed instead.
-    """
-    for relation in engine.catalog:
-        if relation.program is not None:
-            for one in relation.program.maps:
-                if one.name == store and one.sums is not None:
-                    keys, picks = tuple(text for text, _ in one.sums.keys), one.sums.picks
-                    return Shape(keys, one.sums.payload[: len(one.sums.payload) - len(picks)], picks=picks)
-                if one.name == store:
-                    ends = one.definition.ends.columns if isinstance(one.definition, During) else ()
-                    return Shape(tuple(text for text, _ in stored_columns(one)), order=tuple(sorted(ends)))
-        elif relation.name == store:
-            return None if relation.flows else Shape(tuple(f.name for f in relation.fields))
-        elif relation.sequence is not None and relation.buried == store:
-            return Shape(tuple(f.name for f in relation.buried_fields))
-    return None
 
 
 def consolidate(engine: Engine, reader: duckdb.DuckDBPyConnection, store: str, shape: Shape) -> int:
@@ -141,25 +96,6 @@ def _note_parts(
         frontier = replace(frontier, rolled=rolled)
         part_book.save_frontier(engine.connection, relation.name, frontier)
     return frontier, part_book.note_multiple(engine.connection, relation.name)
-
-
-def living(store: str, shape: Shape, order: Sequence[exp.Expr] = (), where: exp.Expr | None = None) -> exp.Select:
-    """The net rows of a store, or of some of its rows, in order."""
-    count = total(column(MULTIPLICITY))
-    totals = [total(column(f.name)) for f in shape.totals]
-    items: list[exp.Expr] = [column(text) for text in shape.columns]
-    items += [as_column(recast(one, duckdb_type(f.type)), f.name) for one, f in zip(totals, shape.totals, strict=True)]
-    for text, pick in shape.picks:
-        kind = exp.Min if pick.function == "min" else exp.Max
-        items.append(as_column(recast(kind(this=column(text)), duckdb_type(pick.type)), text))
-    kept = [exp.NEQ(this=one.copy(), expression=number(0)) for one in totals or [count]]
-    items += [as_column(bigint(number(1) if totals else count), MULTIPLICITY)]
-    items += [as_column(exp.Max(this=column(EPOCH)), EPOCH)]
-    query = exp.Select(expressions=items).from_(store_table(store), copy=False)
-    query = query.where(where, copy=False) if where is not None else query
-    query = query.group_by(*(column(text) for text in shape.columns), copy=False) if shape.columns else query
-    query = query.order_by(*order, copy=False) if order else query
-    return query.having(exp.or_(*kept), copy=False)
 
 
 def remove_leftovers(connection: duckdb.DuckDBPyConnection) -> None:

@@ -56,6 +56,10 @@ class Workspace:
         self._shown = shown
         self._rows: dict[str, int] = {}
         self._batches: set[str] = set()
+        #: Relations that have changed so far.
+        self.changed: set[str] = set()
+        #: Maps for which something is pending, and whether it came from one statement that adds it up.
+        self.alone: dict[str, bool] = {}
 
     def fill(self, statement: Fill, values: Mapping[str, object] | None = None) -> int:
         """Add a query's rows to its table; returns how many. `values` are what the query takes."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from headwater.algebra.nodes import During, Join, Keep, Node, Over, Present
+from headwater.algebra.nodes import During, Join, Keep, Node, Over, Present, Sum
 from headwater.errors import NotSupported
 from headwater.plan.blocks import cut
 from headwater.plan.choose import MARGIN, cheapest, cheapest_of
 from headwater.plan.cost import cost_of
+from headwater.plan.finer import NAME as FINER
+from headwater.plan.finer import Finer, read_finer, ways_to_keep
 from headwater.plan.program import BlockPlan, Map, Program, Recompute, Rival, Statement
 from headwater.plan.share import needed, share
 from headwater.plan.sizes import Sizes
@@ -25,6 +27,8 @@ BLOCKS: dict[str, Callable[[Map, str, int, Sizes], list[BlockPlan]]] = {
 }
 #: What `choose` weighs; in doubt the first. A view is never recomputed unless somebody asks for it.
 CANDIDATES = (tree.NAME, viewlet.NAME, first_order.NAME)
+#: What it weighs where programs run in tasks: maps that take changes step by step cannot be divided.
+DIVISIBLE = (tree.NAME, first_order.NAME)
 STRATEGIES = (*BLOCKS, reevaluate.NAME, recompute.NAME)
 
 #: One block of a view may join so many relations: the price of a join's plan grows faster than its size.
@@ -39,11 +43,13 @@ class Surroundings:
         programs: of the views that there are, whose maps it shares.
         static: relations that do not change.
         observed: what is known of the sizes and rates of relations.
+        candidates: the strategies that are weighed.
     """
 
     programs: Sequence[Program] = ()
     static: Set[str] = frozenset()
     observed: Statistics = field(default_factory=dict)
+    candidates: tuple[str, ...] = CANDIDATES
 
     def maps_beside(self, view: str) -> frozenset[str]:
         """Maps that there are, whether the view needs them or not."""
@@ -83,6 +89,33 @@ def compile_from_split(view: str, query: Node, among: Surroundings = NOWHERE) ->
     return _checked(share(split.eager(split.split(view, query)), among.programs))
 
 
+def keep_finer(sums: Sum, among: Surroundings = NOWHERE) -> Finer:
+    """Groups for several views, kept in the cheapest way."""
+    plans = ways_to_keep(sums, Sizes(among.observed))
+    return Finer(sums, cheapest_of(plans[0].maps[-1], plans, among.observed, among.static))
+
+
+def compile_finer(view: str, query: Node, finer: Finer, among: Surroundings = NOWHERE) -> Program:
+    """The program of a view whose groups follow from finer ones wherever they can, and else cost least."""
+    plans: list[BlockPlan] = []
+    names: list[str] = []
+    observed = dict(among.observed)
+    blocks = cut(view, query)
+    number = len(blocks)
+    for one in blocks:
+        read = read_finer(one, finer)
+        if read is not None:
+            ways = {FINER: read}
+        else:
+            ways = {name: _planned(name, one, view, number, observed, among) for name in CANDIDATES}
+        number += sum(len(way.maps) - 1 for way in ways.values())
+        name, observed = cheapest(one, ways, observed, among.static)
+        plans.append(ways[name])
+        names += [name] if len(ways[name].maps) > 1 else []
+    program = _assembled(view, ", ".join(dict.fromkeys(names)) or first_order.NAME, query, plans, among)
+    return _checked(replace(program, hinted=False))
+
+
 def weigh(view: str, query: Node, among: Surroundings) -> list[tuple[Program, Rival]]:
     """The view's program under each strategy, with what it is expected to cost; cheapest first."""
     programs = [_under(view, query, name, among) for name in STRATEGIES]
@@ -98,13 +131,13 @@ def _weighed(program: Program, among: Surroundings) -> tuple[Program, Rival]:
 def _chosen(view: str, query: Node, among: Surroundings) -> Program:
     """The cheapest way for each block; beside it, what one strategy for all blocks would have cost."""
     plans: list[BlockPlan] = []
-    pure: dict[str, list[BlockPlan]] = {name: [] for name in CANDIDATES}
+    pure: dict[str, list[BlockPlan]] = {name: [] for name in among.candidates}
     names: list[str] = []
     observed = dict(among.observed)
     blocks = cut(view, query)
     number = len(blocks)
     for one in blocks:
-        ways = {name: _planned(name, one, view, number, observed, among) for name in CANDIDATES}
+        ways = {name: _planned(name, one, view, number, observed, among) for name in among.candidates}
         number += sum(len(way.maps) - 1 for way in ways.values())
         name, observed = cheapest(one, ways, observed, among.static)
         plans.append(ways[name])
@@ -115,7 +148,7 @@ def _chosen(view: str, query: Node, among: Surroundings) -> Program:
     program = _assembled(view, strategy, query, plans, among)
     weighed = [_weighed(program, among)]
     if names:
-        others = [name for name in CANDIDATES if name != strategy]
+        others = [name for name in among.candidates if name != strategy]
         weighed += [_weighed(_assembled(view, name, query, pure[name], among), among) for name in others]
     anew = reevaluate.reevaluate(view, query)
     if anew is not None:

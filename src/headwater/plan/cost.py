@@ -31,12 +31,17 @@ class Prices:
     hit: float = 1.0e-2  #: a vector of stored rows in which one is found
     probe: float = 2.5  #: looking keys up in a sorted copy, instead of scanning
     key: float = 1.5e-3  #: a key that is looked up
+    read: float = 3.0e-5  #: a row of a change that is read
     match: float = 3.0e-5  #: a row that a join or filter hands on
     group: float = 6.0e-5  #: a row that is added up
+    by_key: float = 0.0  #: and for each key that it is added up by
     write: float = 1.2e-4  #: a row that is stored
 
 
 PRICES = Prices()
+#: The same where a batch is added up into few groups. Strategies differ in what they look up and store, and it matters
+#: little that this is cheaper; whether groups are shared is about nothing else.
+FEW_GROUPS = Prices(read=5.0e-6, group=8.0e-6, by_key=8.0e-6)
 VECTOR = 2048  #: rows
 
 
@@ -148,11 +153,11 @@ class Costing:
         for one in _tops(node):
             match one:
                 case Scan(version=Version.DELTA):
-                    work += self._sizes.of(one).rows * price.match
+                    work += self._sizes.of(one).rows * price.read
                 case Scan(relation=name):
                     work += self._finding(name, wanted)
-                case Sum(input=source):
-                    work += self._sizes.of(source).rows * price.group
+                case Sum(input=source, keys=keys):
+                    work += self._sizes.of(source).rows * (price.group + len(keys) * price.by_key)
                 case Join():
                     work += sum(size.rows for size in self._sizes.joins(flatten(one))[1:]) * price.match
         return work

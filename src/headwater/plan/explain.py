@@ -12,6 +12,7 @@ from headwater.algebra.nodes import During
 from headwater.plan.answer_from import Outcome
 from headwater.plan.dag import Dag, InputNote, Sizes, dag_of, kept_how
 from headwater.plan.explain_answer import answer_facts, answer_lines
+from headwater.plan.explain_tasks import TaskNotes
 from headwater.plan.pipelines import pipeline_lines, pipelines_of
 from headwater.plan.program import Add, Map, Program, Rival, Touch
 from headwater.plan.render_mermaid import render_mermaid
@@ -49,6 +50,7 @@ class Explanation:
         format: `text`, `tree`, `mermaid` or `json`.
         rivals: ways to maintain the view that were weighed, cheapest first; those of the program by default.
         answer: of a query, from which views it would be answered now.
+        tasks: how it is spread over tasks, if it is.
     """
 
     program: Program
@@ -59,6 +61,7 @@ class Explanation:
     format: str = "text"
     rivals: tuple[Rival, ...] | None = None
     answer: Outcome | None = None
+    tasks: TaskNotes | None = None
 
     @property
     def weighed(self) -> tuple[Rival, ...]:
@@ -110,6 +113,8 @@ class Explanation:
         data["notes"] = list(self.notes)
         if self.answer is not None:
             data["answer"] = answer_facts(self.answer)
+        if self.tasks is not None:
+            data["tasks"] = self.tasks.to_dict()
         return data
 
     def _roles(self, one: Map) -> list[str]:
@@ -131,6 +136,7 @@ class Explanation:
         if program.why:
             lines += ["", f"  {program.why}"]
         lines += self._when_read()
+        lines += ["", *self.tasks.lines()] if self.tasks is not None else []
         lines += ["", "blocks", *(f"  {line}" for one in program.maps for line in _block_lines(one, program))]
         for relation in self._changing():
             lines += ["", "as the clock advances" if relation == CLOCK else f"on change of {relation}"]

@@ -165,6 +165,21 @@ class Borrowed:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """That a view's groups follow from finer ones, which other views read, too.
+
+    Attributes:
+        views: those others.
+        milliseconds: what an epoch was expected to cost so, of all views that were planned otherwise for it.
+        instead: what these would cost without.
+    """
+
+    views: tuple[str, ...]
+    milliseconds: float
+    instead: float
+
+
+@dataclass(frozen=True)
 class Program:
     """How one view is maintained.
 
@@ -182,6 +197,7 @@ class Program:
             until one of these changes. Nothing maintains it.
         why: why it is kept, or evaluated when it is read, if the planner has decided on that.
         borrowed: where `query` reads views that the view's text does not name: what it says, and why.
+        shared: where a map of finer groups is kept for several views: which, and why.
     """
 
     view: str
@@ -195,6 +211,7 @@ class Program:
     held: tuple[Map, ...] = ()
     why: str = ""
     borrowed: Borrowed | None = None
+    shared: Shared | None = None
 
     @property
     def written(self) -> Node:
@@ -282,6 +299,7 @@ class Program:
             **({"upper": str(self.upper)} if self.upper is not None else {}),
             **({"held": [{"name": m.name, "definition": str(m.definition)} for m in self.held]} if self.held else {}),
             **({"borrowed": self.borrowed.to_dict()} if self.borrowed else {}),
+            **({"shared": asdict(self.shared)} if self.shared else {}),
             "maps": [
                 {
                     "name": one.name,
@@ -329,7 +347,15 @@ def program_from_dict(data: Mapping[str, object], schemas: Mapping[str, t.Schema
     flag = bool(data["hinted"])
     why = str(data.get("why", ""))
     borrowed = _borrowed_from_dict(data.get("borrowed"), schemas)
-    return Program(*names, query, tuple(maps), tuple(statements), flag, rivals, upper, tuple(held), why, borrowed)
+    shared = _shared_from_dict(data.get("shared"))
+    parts = tuple(maps), tuple(statements)
+    return Program(*names, query, *parts, flag, rivals, upper, tuple(held), why, borrowed, shared)
+
+
+def _shared_from_dict(data: object) -> Shared | None:
+    if not isinstance(data, Mapping):
+        return None
+    return Shared(tuple(map(str, data["views"])), float(data["milliseconds"]), float(data["instead"]))
 
 
 def _borrowed_from_dict(data: object, schemas: Mapping[str, t.Schema]) -> Borrowed | None:

@@ -32,13 +32,18 @@ class Kept(NamedTuple):
     stamps: tuple[int, ...]
     size: int
     holds: Callable[[], bool] | None = None
+    views: tuple[str, ...] = ()
 
 
 class ResultCache:
     """The results that were used last, up to a number of bytes. Safe to use from many threads."""
 
-    def __init__(self, stamps: Stamps, limit: int = CACHE_BYTES) -> None:
+    def __init__(
+        self, stamps: Stamps, limit: int = CACHE_BYTES, count: Callable[[tuple[str, ...]], None] = lambda views: None
+    ) -> None:
+        """Keep nothing yet; `count` is told of views whose reads are counted, when a result is shown again."""
         self._stamps = stamps
+        self._count = count
         self.limit = limit
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
@@ -55,6 +60,8 @@ class ResultCache:
                     if self._stamps.steady(found.stores):
                         self._kept.move_to_end(key)
                         self.hits += 1
+                        if found.views:
+                            self._count(found.views)
                         return found.table
                 else:
                     self._drop(key)
@@ -68,15 +75,25 @@ class ResultCache:
         stores: tuple[str, ...],
         stamps: tuple[int, ...],
         holds: Callable[[], bool] | None = None,
+        views: tuple[str, ...] = (),
     ) -> None:
-        """Keep a result that was read of some stores after their stamps were taken; `holds` if the clock has a say."""
+        """Keep a result that was read of some stores.
+
+        Args:
+            key: of the query.
+            table: the result.
+            stores: what it was read of.
+            stamps: of these, taken before.
+            holds: says whether it still does, if the clock has a say.
+            views: whose reads are counted.
+        """
         size = table.get_total_buffer_size() + _ENTRY_BYTES
         if size > self.limit * _LARGEST_SHARE:
             return
         with self._lock:
             if key in self._kept:
                 self._drop(key)
-            self._kept[key] = Kept(table, stores, stamps, size, holds)
+            self._kept[key] = Kept(table, stores, stamps, size, holds, views)
             self._bytes += size
             while self._bytes > self.limit:
                 self._drop(next(iter(self._kept)))

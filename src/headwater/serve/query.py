@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import duckdb
 import numpy as np
@@ -13,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from headwater.algebra.nodes import Present, only_grows
+from headwater.algebra.nodes import Present, Scan, Version, only_grows
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import EPOCH, MULTIPLICITY, SHOWN, bigint, column, name, number, sql, store_table, total
 from headwater.engine.arrow_types import from_storage
@@ -36,6 +38,7 @@ class Prepared:
         past: relations that are read as they were, by the names that the query has for them.
         stores: what it reads.
         texts: its SQL, by the stores whose rows are single.
+        given: constants that it is run with, by the names that its SQL has for them.
     """
 
     answer: Answer
@@ -43,6 +46,25 @@ class Prepared:
     past: Mapping[str, Past]
     stores: tuple[str, ...]
     texts: dict[frozenset[str], str] = field(default_factory=dict, compare=False)
+    given: Mapping[str, object] | None = None
+
+    @cached_property
+    def relations(self) -> frozenset[str]:
+        """What its tree reads."""
+        return self.answer.node.relations
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether it reads relations as they are, whole."""
+        scans = [one for one in self.answer.node.walk() if isinstance(one, Scan)]
+        plain = all(one.version is Version.STORED and not one.since for one in scans)
+        return plain and bool(scans) and not self.past
+
+    def with_given(self, given: Mapping[str, object]) -> Prepared:
+        """The same with other constants; what was found out about it is kept."""
+        made = copy(self)
+        object.__setattr__(made, "given", given)
+        return made
 
     def text(self, single: frozenset[str]) -> str:
         """The SQL for when the rows of some stores are single."""
@@ -55,6 +77,13 @@ class Prepared:
         key = frozenset({*standing.values(), *(["net"] if net else [])})
         if key not in self.texts:
             self.texts[key] = answer_query(self.answer, self.catalog, self.past, net=net, standing=standing)
+        return self.texts[key]
+
+    def text_over_copies(self) -> str:
+        """The SQL for when plain tables stand for all relations, with each row once."""
+        key = frozenset({"#copies"})
+        if key not in self.texts:
+            self.texts[key] = answer_query(self.answer, Catalog(), {}, single=self.relations)
         return self.texts[key]
 
 
@@ -114,6 +143,11 @@ def _answer_query(answer: Answer, emitter: Emitter) -> exp.Select:
     else:
         rows = emitter.net_rows(node) if counted else _spread(emitter.net_rows(node), names)
     shown = [*names[: len(answer.names)], *([MULTIPLICITY] if counted else [])]
+    if not (counted or answer.order or answer.offset or answer.limit is not None) and isinstance(rows, exp.Select):
+        items = {one.alias_or_name: one for one in rows.expressions}
+        if list(items) == [*shown, MULTIPLICITY] and not rows.args.get("distinct"):
+            rows.set("expressions", [items[text] for text in shown])  # what is not read costs DuckDB time to find out
+            return rows
     query = exp.Select(expressions=[column(text) for text in shown])
     query = query.from_(exp.Subquery(this=rows, alias=exp.TableAlias(this=name("#answer"))), copy=False)
     for key in answer.order:
@@ -161,8 +195,8 @@ def run_query(
             return _evaluate(warehouse, reader, stamps, query, whole, query.text(single), careful)
         warehouse.plan_quickly(False)
         text = answer_query(query.answer, query.catalog, query.past, net=True)
-        with _snapshot(reader, query.catalog):
-            return reader.sql(text).to_arrow_table()
+        with snapshot(reader, query.catalog):
+            return _rows(reader, text, query)
 
     return in_row_form(_in_two_forms(warehouse, evaluate), query.answer)
 
@@ -183,10 +217,9 @@ def run_over(warehouse: Warehouse, query: Prepared, uppers: Uppers, order: Order
 
     def evaluate(reader: duckdb.DuckDBPyConnection, net: bool) -> pa.Table:
         warehouse.plan_quickly(False)
-        with _snapshot(reader, catalog):
+        with snapshot(reader, catalog):
             standing = uppers.evaluate(reader, order, catalog, net)
-            text = query.text_over(standing, net)
-            return reader.sql(text).to_arrow_table()
+            return _rows(reader, query.text_over(standing, net), query)
 
     return in_row_form(_in_two_forms(warehouse, evaluate), query.answer)
 
@@ -229,24 +262,29 @@ def _evaluate(
         warehouse.plan_quickly(False)
     before = stamps.all
     if stamps.redefining or whole is not query.catalog:
-        return _checked(reader, text, query.catalog)
+        return _checked(reader, text, query)
     try:
-        table = reader.sql(text).to_arrow_table()
+        table = _rows(reader, text, query)
     except (duckdb.CatalogException, duckdb.BinderException):
-        return _checked(reader, text, query.catalog)  # a table has just been replaced, or is gone
+        return _checked(reader, text, query)  # a table has just been replaced, or is gone
     if stamps.redefining or stamps.all != before:
-        return _checked(reader, text, query.catalog)
+        return _checked(reader, text, query)
     return table
 
 
-def _checked(reader: duckdb.DuckDBPyConnection, text: str, catalog: Catalog) -> pa.Table:
-    """Run a statement on a snapshot that has a certain catalogue."""
-    with _snapshot(reader, catalog):
-        return reader.sql(text).to_arrow_table()
+def _checked(reader: duckdb.DuckDBPyConnection, text: str, query: Prepared) -> pa.Table:
+    """Run a statement on a snapshot that has the query's catalogue."""
+    with snapshot(reader, query.catalog):
+        return _rows(reader, text, query)
+
+
+def _rows(reader: duckdb.DuckDBPyConnection, text: str, query: Prepared) -> pa.Table:
+    relation = reader.sql(text, params=dict(query.given)) if query.given else reader.sql(text)
+    return relation.to_arrow_table()
 
 
 @contextlib.contextmanager
-def _snapshot(reader: duckdb.DuckDBPyConnection, catalog: Catalog) -> Iterator[None]:
+def snapshot(reader: duckdb.DuckDBPyConnection, catalog: Catalog) -> Iterator[None]:
     """A transaction that sees a certain catalogue."""
     reader.execute("BEGIN")
     try:

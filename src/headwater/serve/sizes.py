@@ -4,7 +4,8 @@ Rows are the entries of a store as DuckDB's catalogue counts them. Stores are ap
 retracted counts, and its retraction, until the store is consolidated. Bytes are rows times the width of an entry,
 uncompressed: a column of numbers or times has the width of its type; one of texts or collections the mean length among
 the first entries, and four bytes that say where a value ends. (Blocks of the file would tell more of a large store, and
-nothing of a small one, of one in memory, or of what is still in the log.)
+nothing of a small one, of one in memory, or of what is still in the log.) What lies away has its own books: bytes are
+those of its files.
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ from headwater.store.warehouse import Warehouse
 SAMPLE_ROWS = 1_000
 _END_BYTES = 4
 _ROWS = "SELECT table_name, estimated_size FROM duckdb_tables() WHERE schema_name = ?"
+#: Of what lies away, one of its copies.
+_AWAY = """
+    SELECT relation, max(rows)::BIGINT, max(size)::BIGINT FROM (
+        SELECT relation, coalesce(sum(rows), 0) AS rows, coalesce(sum(size), 0) AS size FROM hw.segments
+        GROUP BY relation, copy
+    ) GROUP BY relation
+"""
 _WIDTHS = {
     "BOOLEAN": 1,
     "TINYINT": 1,
@@ -98,7 +106,9 @@ def _sizes(reader: duckdb.DuckDBPyConnection, names: Collection[str]) -> dict[st
     for store, columns in unknown.items():
         found = reader.execute(sql(_mean_length(store, columns))).fetchone()
         widths[store] += float(found[0] or 0) if found else 0
-    return {store: Size(rows[store], round(rows[store] * widths[store])) for store in rows}
+    sizes = {store: Size(rows[store], round(rows[store] * widths[store])) for store in rows}
+    away = reader.execute(_AWAY).fetchall()
+    return sizes | {store: Size(count, size) for store, count, size in away if store in wanted - rows.keys()}
 
 
 def _mean_length(store: str, columns: Mapping[str, str]) -> exp.Select:

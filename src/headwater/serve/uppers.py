@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import duckdb
@@ -24,6 +24,7 @@ from headwater.algebra.scalars import Scalar
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import sql
 from headwater.engine.failures import is_value_error, translate
+from headwater.engine.seen import Reads
 from headwater.engine.stamps import Stamps
 from headwater.errors import UserError
 from headwater.store.catalog import Catalog, Relation
@@ -31,27 +32,6 @@ from headwater.store.catalog import Catalog, Relation
 #: What is kept of all such views together, in bytes; larger results are computed for each query.
 MOST_KEPT = 256 << 20
 _MOST_TEXTS = 1_000
-
-
-@dataclass
-class Reads:
-    """How a view that is evaluated when it is read has been read.
-
-    Attributes:
-        since: after which epoch it was counted.
-        reads: how often.
-        evaluated: how often it had to be evaluated for that.
-        milliseconds: that a read takes for which it has to be evaluated, as a running mean.
-    """
-
-    since: int
-    reads: int = 0
-    evaluated: int = 0
-    milliseconds: float = 0.0
-
-    def took(self, milliseconds: float) -> None:
-        self.evaluated += 1
-        self.milliseconds += (milliseconds - self.milliseconds) / min(self.evaluated, 20)
 
 
 @dataclass(frozen=True)
@@ -93,6 +73,8 @@ class Order:
     wanted: tuple[_Wanted, ...] = ()
     #: Views that had to be evaluated for the query.
     evaluated: set[str] = field(default_factory=set, compare=False)
+    #: Views whose reads are counted, evaluated or not.
+    counted: tuple[str, ...] = ()
 
     @property
     def views(self) -> frozenset[str]:
@@ -115,6 +97,10 @@ class Order:
             return all(evaluate_scalar(at_moment(one, moment), {}) == value for one, value in asked.items())
 
         return holds
+
+    def of(self, view: str) -> Order:
+        """The part of it that is for one view."""
+        return Order(tuple(one for one in self.wanted if one.view.name == view))
 
     @property
     def stores(self) -> frozenset[str]:
@@ -141,11 +127,16 @@ class Uppers:
             UserError: HW526, one is suspended.
         """
         names = node.relations
-        for one in catalog:
-            if one.timing is not None and one.name in names:
-                self._counted(one.name).reads += 1
+        counted = tuple(catalog.timed & names) if catalog.timed else ()
+        self.read(counted)
         views = [one for one in catalog if one.lazy and one.name in names]
-        return Order(tuple(each for view in views for each in self._of(view, moment)))
+        return Order(tuple(each for view in views for each in self._of(view, moment)), counted=counted)
+
+    def read(self, views: Iterable[str]) -> None:
+        """Views whose reads are counted have been read."""
+        for view in views:
+            with self._guard:
+                self._counted(view).read(self.epoch())
 
     def _counted(self, view: str) -> Reads:
         return self.reads.setdefault(view, Reads(self.epoch()))
@@ -234,11 +225,11 @@ class Uppers:
             self._kept.move_to_end(one.name)
             return kept.table
 
-    def took(self, order: Order, milliseconds: float) -> None:
-        """A query that such views had to be evaluated for took so long."""
+    def took(self, views: Collection[str], milliseconds: float) -> None:
+        """A query took so long for which such views had to be evaluated, or that looked into some that are kept."""
         with self._guard:
-            for view in order.evaluated:
-                self._counted(view).took(milliseconds / len(order.evaluated))
+            for view in views:
+                self._counted(view).took(milliseconds / len(views))
 
     def _keep(self, one: _Wanted, table: pa.Table) -> None:
         with self._guard:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LOG = "spark.log"
 _FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+_PATH = "spark.executorEnv.PYTHONPATH"
+
 #: What a pipeline of small batches needs. A project's `[spark]` table comes on top of it.
 SETTINGS: Mapping[str, str] = {
     "spark.app.name": "headwater",
@@ -89,6 +91,7 @@ def start_session(folder: Path, settings: Mapping[str, object] | None = None) ->
     log = folder / LOG
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING.format(log=log.resolve()), encoding="utf-8")
+    _let_workers_be_like_us(wanted)
     java = f"-Dlog4j2.configurationFile={logging.resolve().as_uri()} -Dderby.system.home={folder.resolve()}"
     wanted["spark.driver.extraJavaOptions"] = f"{java} {wanted.get('spark.driver.extraJavaOptions', '')}".strip()
     builder = SparkSession.builder
@@ -109,6 +112,21 @@ def _another_session(active: SparkSession, settings: Mapping[str, str]) -> Spark
         if key.startswith("spark.sql.") and session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
+
+
+def _let_workers_be_like_us(wanted: dict[str, str]) -> None:
+    """On this machine Python's workers run what this process runs, and find this package, unless somebody said else.
+
+    Spark would take the first `python3` of the path. Other machines have paths of their own.
+    """
+    if not wanted["spark.master"].startswith("local"):
+        return
+    # PySpark looks for its setting in the environment alone where a program of Python's starts it.
+    python = wanted.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    os.environ["PYSPARK_PYTHON"] = wanted["spark.pyspark.python"] = python
+    home = str(Path(__file__).resolve().parents[2])
+    paths = [one for one in wanted.get(_PATH, "").split(os.pathsep) if one]
+    wanted[_PATH] = os.pathsep.join([*paths, *(() if home in paths else (home,))])
 
 
 def _text(value: object) -> str:

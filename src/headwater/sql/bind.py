@@ -395,7 +395,8 @@ def _binary(self: Binder, node: exp.Binary) -> Scalar:
     if isinstance(node.expression, exp.Any | exp.All) and function in ("=", "<>", "<", "<=", ">", ">="):
         return _queries(self, node).compared(self, function, node)
     left, right = self.bind(node.this), self.bind(node.expression)
-    return self.call(function, node, left, right, shown=_SIGNS.get(function))
+    bound = self.call(function, node, left, right, shown=_SIGNS.get(function))
+    return self.place.lifting.compared(bound, (node.this, node.expression), (left, right))
 
 
 def _connector(self: Binder, node: exp.Connector) -> Scalar:
@@ -439,8 +440,12 @@ def _different(self: Binder, node: exp.NullSafeNEQ) -> Scalar:
 def _between(self: Binder, node: exp.Between) -> Scalar:
     self.place.only(node, ("this", "low", "high"), "HW209")
     value = self.bind(node.this)
-    low = self.call(">=", node, value, self.bind(node.args["low"]), shown="BETWEEN")
-    return self.call("and", node, low, self.call("<=", node, value, self.bind(node.args["high"]), shown="BETWEEN"))
+    sides: list[Scalar] = []
+    for function, end in ((">=", node.args["low"]), ("<=", node.args["high"])):
+        edge = self.bind(end)
+        side = self.call(function, node, value, edge, shown="BETWEEN")
+        sides.append(self.place.lifting.compared(side, (node.this, end), (value, edge)))
+    return self.call("and", node, *sides)
 
 
 def _in(self: Binder, node: exp.In) -> Scalar:

@@ -24,6 +24,7 @@ from headwater.errors import HeadwaterError, Source
 from headwater.sql.as_of import AsOf, read_as_of
 from headwater.sql.assign import assign_rows
 from headwater.sql.bind import Binder
+from headwater.sql.lifting import Lifting
 from headwater.sql.lower_from import Environment, History, Lowered
 from headwater.sql.lower_select import OrderKey, check_orderable, limited, lower_select, unique_names
 from headwater.sql.names import fold
@@ -120,6 +121,7 @@ def lower_answer(
     moment: dt.datetime | None = None,
     history: History | None = None,
     as_of: exp.Version | AsOf | None = None,
+    lifting: Lifting | None = None,
 ) -> Answer:
     """The tree of a query that is answered once; ORDER BY, LIMIT and OFFSET may stand at its end.
 
@@ -131,8 +133,11 @@ def lower_answer(
         moment: what `now()` means.
         history: finds relations as they were; without it AS OF is refused.
         as_of: the point at which relations are read that name none of their own.
+        lifting: leaves constants open.
     """
     env = _environment(relations, source, offset, moment)
+    if lifting is not None:
+        env = replace(env, place=replace(env.place, lifting=lifting))
     if isinstance(as_of, exp.Version):
         as_of = read_as_of(as_of, env.place)
     env = replace(env, history=history, as_of=as_of)

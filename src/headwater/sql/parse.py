@@ -39,6 +39,7 @@ from headwater.sql.statements import (
     Query,
     Refresh,
     Replan,
+    SetPartitions,
     Show,
     Statement,
     Subscribe,
@@ -430,14 +431,16 @@ def _read_refresh(parser: Headwater.Parser) -> Refresh:
     return Refresh(parser.source, parser.span, name)
 
 
-def _read_alter(parser: Headwater.Parser) -> Replan:
+def _read_alter(parser: Headwater.Parser) -> Replan | SetPartitions:
     parser.expect("ALTER")
+    if parser.take("WAREHOUSE"):
+        return _read_partitions(parser)
     if not parser.take("VIEW"):
         raise NotSupported(
             "HW261",
-            "only views can be altered",
+            "only views and the warehouse can be altered",
             span=parser.here,
-            hint="ALTER VIEW name REPLAN; anything else is dropped and created again",
+            hint="ALTER VIEW name REPLAN, ALTER WAREHOUSE SET PARTITIONS n; anything else is dropped and created again",
         )
     name = parser.name("a view's name")
     if not parser.take("REPLAN"):
@@ -450,6 +453,22 @@ def _read_alter(parser: Headwater.Parser) -> Replan:
     strategy = read_strategy(parser) if parser.take("STRATEGY") else None
     parser.end()
     return Replan(parser.source, parser.span, name, strategy)
+
+
+def _read_partitions(parser: Headwater.Parser) -> SetPartitions:
+    if not parser.take("SET PARTITIONS"):
+        raise NotSupported(
+            "HW261",
+            "of a warehouse only the number of partitions can be altered",
+            span=parser.here,
+            hint="ALTER WAREHOUSE SET PARTITIONS n",
+        )
+    place = parser.here
+    digits = parser.number("the number of partitions")
+    if not re.fullmatch(r"\d{1,9}", digits, re.ASCII):
+        raise UserError("HW004", f"{digits[:40]} is not a number of partitions", span=place, hint="write 8, say")
+    parser.end()
+    return SetPartitions(parser.source, parser.span, int(digits), place)
 
 
 def _read_advance(parser: Headwater.Parser) -> AdvanceClock | AdvanceStream:

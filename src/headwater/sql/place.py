@@ -13,6 +13,7 @@ from headwater import types as t
 from headwater.algebra.clock import now
 from headwater.algebra.scalars import Literal, Scalar
 from headwater.errors import NotSupported, Source, Span, UserError
+from headwater.sql.lifting import Lifting
 from headwater.sql.names import fold
 
 
@@ -25,12 +26,14 @@ class Place:
         offset: where in it the parsed part begins.
         moment: what `now()` means, if the text is about one moment; None for a view, which goes on.
         clocks: every clock that was bound, with what it was written as, so that an error can point.
+        lifting: which constants are left open.
     """
 
     source: Source
     offset: int = 0
     moment: dt.datetime | None = None
     clocks: list[tuple[Scalar, exp.Expr]] = field(default_factory=list, compare=False)
+    lifting: Lifting = field(default_factory=Lifting, compare=False)
 
     def span(self, node: exp.Expr | None) -> Span | None:
         """The characters a node covers: the hull of all places noted in it, or in the nearest node above with any."""

@@ -273,6 +273,14 @@ class Replan(Statement):
 
 
 @dataclass(frozen=True)
+class SetPartitions(Statement):
+    """ALTER WAREHOUSE SET PARTITIONS n: divide what tasks maintain into so many parts from now on."""
+
+    partitions: int
+    place: Span
+
+
+@dataclass(frozen=True)
 class CreateIndex(Statement):
     """CREATE INDEX name ON relation (columns): rows are found by these columns without a scan."""
 

@@ -137,6 +137,16 @@ def current() -> Budget | None:
 
 
 @contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Let this thread do something that is not for the request that it works on."""
+    before = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+@contextlib.contextmanager
 def spending(budget: Budget) -> Iterator[Budget]:
     """Let this thread work on a budget until the block ends."""
     before = _current.set(budget)

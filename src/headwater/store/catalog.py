@@ -375,6 +375,8 @@ def on_stream(relation: Relation) -> Policy:
 SCHEMA = (
     "CREATE SCHEMA IF NOT EXISTS hw",
     "CREATE SCHEMA IF NOT EXISTS data",
+    "CREATE TABLE IF NOT EXISTS hw.segments (copy VARCHAR, relation VARCHAR, partition INTEGER, path VARCHAR, "
+    "first BIGINT, last BIGINT, rows BIGINT, size BIGINT, generation BIGINT)",
     "CREATE TABLE IF NOT EXISTS hw.meta (key VARCHAR, value VARCHAR)",
     "CREATE TABLE IF NOT EXISTS hw.relations (id BIGINT, folded VARCHAR, definition VARCHAR)",
     "CREATE TABLE IF NOT EXISTS hw.epochs (number BIGINT, clock TIMESTAMP, changes BIGINT, by_relation VARCHAR,"
@@ -521,6 +523,11 @@ class Catalog:
         return {
             one.name: one.key or one.identity or () for one in self.relations if one.key or one.identity is not None
         }
+
+    @cached_property
+    def timed(self) -> frozenset[str]:
+        """Views that need not be kept after every epoch."""
+        return frozenset(one.name for one in self.relations if one.timing is not None)
 
     @property
     def programs(self) -> list[Program]:

@@ -26,7 +26,7 @@ from headwater.store import budget
 from headwater.store.catalog import SCHEMA
 
 #: Raised whenever an older Headwater could not read what this one writes.
-FORMAT = 6
+FORMAT = 7
 DATABASE = "warehouse.duckdb"
 LOCK = "lock"
 MEMORY = ":memory:"
@@ -35,7 +35,7 @@ DAMAGED = "the file is damaged or not a DuckDB file; restore the folder from a c
 _RISKY_STEPS = ("statistics_propagation",)
 _SLOW_STEPS = (*_RISKY_STEPS, "common_subexpressions", "common_subplan", "projection_pullup")
 #: Files that may lie in a folder that holds no warehouse yet.
-_OURS = {DATABASE, f"{DATABASE}.wal", LOCK, "headwater.sock", "headwater.sock.path", "tmp"}
+_OURS = {DATABASE, f"{DATABASE}.wal", LOCK, "headwater.sock", "headwater.sock.path", "tmp", "away"}
 
 
 class WarehouseInUse(UserError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import tempfile
 from collections import Counter
@@ -16,8 +17,10 @@ import pyarrow as pa
 import headwater as hw
 from headwater.algebra.nodes import Node
 from headwater.engine import faults, part_book
-from headwater.engine.consolidate import consolidate, shape_of
+from headwater.engine.local_tasks import LocalRunner
 from headwater.engine.part_upkeep import rewrite_parts
+from headwater.engine.rewriting import consolidate
+from headwater.engine.shapes import shape_of
 from headwater.errors import UserError
 from headwater.plan.parts import PartProgram
 
@@ -35,7 +38,8 @@ class Headwater:
     """A warehouse: in a folder if the case asks for it.
 
     With `observes` somebody wants to know all changes. In every other case it does with few parts what it would do with
-    many: it looks in every second one whether rows are alone in their groups, and builds two parts at once.
+    many: it looks in every second one whether rows are alone in their groups, and builds two parts at once. In every
+    fifth case programs run as in tasks, every other time that the warehouse is opened.
     """
 
     def __init__(self, case: Case, observes: bool) -> None:
@@ -46,6 +50,8 @@ class Headwater:
                 self._limits.enter_context(mock.patch(f"headwater.engine.{name}", value))
         self._observes = observes
         self._folder = tempfile.TemporaryDirectory() if case.disk else None
+        self._runner = LocalRunner(2, case.seed) if case.seed % 5 == 4 else None
+        self._opened = itertools.count()
         self.database = self._open()
         self.changes: dict[str, Bag] = {}
         for relation in case.relations:
@@ -53,8 +59,10 @@ class Headwater:
 
     def _open(self) -> hw.Database:
         where = Path(self._folder.name, "warehouse") if self._folder else ":memory:"
-        database = hw.connect(where)
-        assert isinstance(database, hw.Database)
+        if self._runner is not None and next(self._opened) % 2 == 0:
+            database = hw.Database(where, placement="tasks", runner=self._runner, partitions=3)
+        else:
+            database = hw.Database(where)
         if self._observes:
             database.observe(self._observe)
         return database
@@ -115,7 +123,8 @@ class Headwater:
                     rewrite_parts(engine, reader, relation, engine.book.frontier(relation.name).rolled)
                     continue
                 for name in names:
-                    shape = shape_of(engine, name) if engine.catalog.keeps(relation) else None
+                    away = engine.away is not None and engine.away.holds(name)
+                    shape = shape_of(engine.catalog, name) if engine.catalog.keeps(relation) and not away else None
                     if shape is not None:
                         consolidate(engine, reader, name, shape)
 
@@ -186,6 +195,8 @@ class Headwater:
     def close(self) -> None:
         self._limits.close()
         self.database.close()
+        if self._runner is not None:
+            self._runner.close()
         if self._folder is not None:
             self._folder.cleanup()
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from headwater.algebra.functions.casts import cast_value
+from headwater.algebra.functions.errors import INVALID_VALUE, EvaluationError
 from headwater.algebra.functions.registry import REGISTRY
-from headwater.algebra.scalars import Call, Cast, Column, Lambda, Literal, Parameter, Scalar
+from headwater.algebra.scalars import Call, Cast, Column, Given, Lambda, Literal, Parameter, Scalar
 
 #: Values of parameters, by number.
-Given = Mapping[int, object]
-_NONE: Given = {}
+Values = Mapping[int, object]
+_NONE: Values = {}
 
 
-def evaluate_scalar(scalar: Scalar, row: Mapping[str, object], given: Given = _NONE) -> object:
+def evaluate_scalar(scalar: Scalar, row: Mapping[str, object], given: Values = _NONE) -> object:
     """The value of an expression for one row, a Python value of its type (see `headwater.types`).
 
     A lambda's value is a Python function. `given` are the parameters of the lambdas that are being called.
@@ -34,10 +35,12 @@ def evaluate_scalar(scalar: Scalar, row: Mapping[str, object], given: Given = _N
             return given[number]
         case Lambda():
             return _function(scalar, row, given)
+        case Given(number=number):
+            raise EvaluationError(INVALID_VALUE, f"constant {number} is not given yet")
     raise AssertionError(f"{type(scalar).__name__} is not a scalar")
 
 
-def _call(call: Call, row: Mapping[str, object], given: Given) -> object:
+def _call(call: Call, row: Mapping[str, object], given: Values) -> object:
     function = REGISTRY[call.function]
     if function.lazy:
         return function.evaluate(call, *(_thunk(arg, row, given) for arg in call.args))
@@ -47,10 +50,10 @@ def _call(call: Call, row: Mapping[str, object], given: Given) -> object:
     return function.evaluate(call, *values)
 
 
-def _thunk(scalar: Scalar, row: Mapping[str, object], given: Given) -> Callable[[], object]:
+def _thunk(scalar: Scalar, row: Mapping[str, object], given: Values) -> Callable[[], object]:
     return lambda: evaluate_scalar(scalar, row, given)
 
 
-def _function(scalar: Lambda, row: Mapping[str, object], given: Given) -> Callable[..., object]:
+def _function(scalar: Lambda, row: Mapping[str, object], given: Values) -> Callable[..., object]:
     numbers = [one.number for one in scalar.parameters]
     return lambda *values: evaluate_scalar(scalar.body, row, {**given, **dict(zip(numbers, values, strict=True))})

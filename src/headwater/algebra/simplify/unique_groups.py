@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.algebra.nodes import COUNT, ONE, Filter, Node, Present, Project, Sum, transform
+from headwater.algebra.nodes import COUNT, ONE, Filter, Node, Present, Project, Sum, total_of, transform
 from headwater.algebra.scalars import TRUE, Column, Scalar, call, substitute
 from headwater.algebra.unique import unique_sets
 
@@ -20,9 +20,15 @@ def _collapse(node: Node) -> Node:
     if not any(one <= keys for one in unique_sets(sums.input)):
         return node
     values: dict[str, Scalar] = {**dict(sums.keys), COUNT: ONE}
-    values |= {name: call("weigh", term, ONE) for name, term in sums.terms}
+    values |= {name: _total(term) for name, term in sums.terms}
     rows = _rows(sums, substitute(node.having, values))
     return Project(rows, tuple((name, substitute(scalar, values)) for name, scalar in node.outputs))
+
+
+def _total(term: Scalar) -> Scalar:
+    """The total of one row's term; a term that is made of totals is one already."""
+    total = call("weigh", term, ONE)
+    return total if total.type == total_of(term) else term
 
 
 def _rows(sums: Sum, having: Scalar) -> Node:

@@ -1,0 +1,509 @@
+"""Epochs whose maps lie away: the side of the process that owns the warehouse.
+
+What is at home (base relations, views of parts, synchronised relations) happens here as ever. For the rest, changes are
+written to files that tasks read, a runner carries out the tasks of all levels, and what they report is listed in the
+transaction of the epoch. Whatever is not an ordinary epoch is done at home: the maps that it fills are tables until
+they are sent away, inside the same transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import logging
+import pickle
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from headwater.emit.functions.clock import set_clock
+from headwater.emit.layout import Fill, sql, store_table
+from headwater.emit.maintain import stored_columns
+from headwater.engine import faults
+from headwater.engine.failures import AWAY, ViewFailed, broken, is_full, unwritten
+from headwater.engine.parcels import RETURNED, Feed, Order, Report, divided, is_whole
+from headwater.engine.parts import PartRound
+from headwater.engine.rounds import Job, divide
+from headwater.engine.schedule import Schedule
+from headwater.engine.segment_files import broken_one, copy_to, order_by, path_list, segment_path
+from headwater.engine.showing import Kinds, show, show_or_say, shown
+from headwater.engine.spending import Epochs
+from headwater.engine.synchronising import Round
+from headwater.engine.tasks import PARTITIONS, CopyPlan, TaskPlan, kinds_of
+from headwater.engine.workspace import Workspace, delta_of
+from headwater.errors import UserError
+from headwater.plan.statistics import ROWS
+from headwater.store.catalog import Catalog
+from headwater.store.segments import ALL, Segment, Segments
+
+if TYPE_CHECKING:
+    from headwater.engine.engine import Engine
+
+log = logging.getLogger("headwater")
+
+FOLDER = AWAY
+#: Files that count no longer are removed after so many seconds: somebody may still read them.
+GRACE_SECONDS = 60.0
+#: What tasks leave that died, or were run twice, is looked for after so many seconds, and removed if it is as old.
+SWEEP_SECONDS = 600.0
+#: So often the tasks of an epoch are run until what they report goes together.
+MOST_RUNS = 4
+_KIND = "SELECT table_type FROM information_schema.tables WHERE table_schema = 'data' AND table_name = ?"
+
+
+class Runner(Protocol):
+    """Carries out tasks."""
+
+    @property
+    def places(self) -> int:
+        """How many tasks it carries out at a time, each in a process of its own."""
+        ...
+
+    def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
+        """Run the tasks of all levels of a plan; returns what they report.
+
+        Args:
+            plan: the file with the plan.
+            order: the file with what they need to know of the epoch.
+            levels: how many there are.
+            partitions: how many tasks a level has.
+        """
+        ...
+
+
+class Away:
+    """What lies away from home, and the epochs that change it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        runner: Runner,
+        partitions: int,
+        folder: str | Path,
+        memory: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """Look at what lies away.
+
+        Args:
+            engine: whose.
+            runner: carries out tasks.
+            partitions: into how many parts what lies away is divided.
+            folder: where it lies.
+            memory: how many bytes the engine may take in a task's process, if somebody has said so.
+        """
+        self._engine = engine
+        self._runner = runner
+        self.folder = str(folder)
+        self._memory = memory
+        self.partitions = partitions
+        self.segments = Segments(engine.connection)
+        self._jobs: dict[int, tuple[Schedule, list[Job]]] = {}
+        self._sizes: dict[str, float] = {}
+        #: What was decided by, if the transaction under way decides anew.
+        self._sizes_before: dict[str, float] | None = None
+        self._written: set[str] = set()
+        self._spent: list[tuple[float, str]] = []
+        self._swept = time.monotonic()
+        #: What the transaction under way writes: attempts of tasks, and files of our own.
+        self._attempts: list[str] = []
+        #: Where the time of the last epoch went.
+        self.spending = Epochs()
+        Path(self.folder).mkdir(parents=True, exist_ok=True)
+        self.remove_leftovers()
+
+    # -- what goes where -----------------------------------------------------------------------------------------------
+
+    def jobs(self, schedule: Schedule, catalog: Catalog) -> list[Job]:
+        """The rounds of an epoch; there is a last one without tasks."""
+        found = self._jobs.get(id(schedule))
+        if found is None or found[0] is not schedule:
+            if len(self._jobs) > 4:
+                self._jobs.clear()
+            found = self._jobs[id(schedule)] = schedule, divide(schedule, catalog, self._rows_of)
+        return found[1]
+
+    def _rows_of(self, relation: str) -> float:
+        """How many rows a relation had when the catalogue last changed: everything lies as was decided then."""
+        if relation not in self._sizes:
+            self._sizes[relation] = self._count(relation)
+        return self._sizes[relation]
+
+    def _count(self, relation: str) -> float:
+        """About how many rows a relation has; one without any is taken for a large one, as the planner does."""
+        copies = self.segments.copies_of(relation)
+        if copies:
+            return float(max(self.segments.rows(one) for one in copies)) or ROWS
+        query = "SELECT estimated_size FROM duckdb_tables() WHERE schema_name = 'data' AND table_name = ?"
+        found = self._engine.connection.execute(query, [relation]).fetchone()
+        return float(found[0] or ROWS) if found else 1000.0
+
+    # -- an epoch ------------------------------------------------------------------------------------------------------
+
+    def flow(
+        self,
+        schedule: Schedule,
+        catalog: Catalog,
+        workspace: Workspace,
+        epoch: int,
+        net: bool,
+        clock: dt.datetime,
+        round_: Round,
+        parts: PartRound,
+    ) -> set[str]:
+        """Carry changes through all rounds; returns the names of the relations that changed."""
+        engine = self._engine
+        before = engine.last_clock or dt.datetime.min
+        self.spending.begin()
+        for job in self.jobs(schedule, catalog):
+            with self.spending.home.on("home"):
+                engine.flow(job.home, workspace, epoch, {}, net, clock, round_, parts)
+            if job.plan is None:
+                continue
+            advanced = schedule.follows_clock and clock > before
+            views = {one.name for one in catalog if one.name in job.names}
+            kept = {one.name for one in schedule.stages if one.keep is not None and one.name in job.names}
+            observed = views if engine.observers else views & engine.hub.wanted
+            order = Order(
+                epoch,
+                self._attempt(),
+                self.partitions,
+                self.folder,
+                _clock(engine, schedule, clock),
+                advanced,
+                frozenset(name for name in job.plan.feeds if workspace.is_batch(delta_of(name))),
+                frozenset(observed | kept | job.wanted),
+                {copy: self.segments.listed[copy] for copy in job.plan.reads if copy in self.segments.listed},
+                memory=self._memory(),
+                together=-(-self.partitions // max(1, self._runner.places)),
+            )
+            workspace.changed |= self._run(job, order, workspace)
+        return workspace.changed
+
+    def _attempt(self) -> str:
+        self._attempts.append(uuid.uuid4().hex[:12])
+        return self._attempts[-1]
+
+    def _run(self, job: Job, order: Order, workspace: Workspace) -> set[str]:
+        assert job.plan is not None
+        room = Path(order.folder) / "epochs" / order.attempt
+        try:
+            room.mkdir(parents=True)
+            with self.spending.home.on("feed"):
+                feeds = self._feed(job.plan, order, workspace, room)
+            if not feeds and not order.advanced:
+                return set()
+            order = replace(order, feeds=feeds)
+            (room / "order").write_bytes(pickle.dumps(order))
+            faults.reach("tasks begin")
+            with self.spending.home.on("job"):
+                reports = self._reports(job.plan, str(room / "order"))
+            self.spending.tasks += [one.spending for one in reports]
+            faults.reach("tasks done")
+            with self.spending.home.on("list"):
+                return self._take(job, reports, workspace)
+        except OSError as error:
+            if is_full(error):
+                raise unwritten(str(error)) from error
+            raise
+        finally:
+            shutil.rmtree(room, ignore_errors=True)
+            shutil.rmtree(Path(order.folder) / RETURNED / order.attempt, ignore_errors=True)
+
+    def _reports(self, plan: TaskPlan, order: str) -> list[Report]:
+        """Run the tasks of an epoch until what they report goes together."""
+        for _ in range(MOST_RUNS):
+            levels = len(plan.levels)
+            found = self._runner.run(self._plan_file(plan), order, levels, self.partitions)
+            reports = [Report.unpack(one) for one in found]
+            if is_whole(reports, levels * self.partitions):
+                return reports
+            log.warning("tasks were run again after others had taken what they sent: all are run again")
+        raise UserError(
+            "HW479",
+            f"the tasks of an epoch failed: in {MOST_RUNS} runs some were lost after others had taken what they sent",
+            hint="nothing changed; try again when executors stay longer",
+        )
+
+    def _plan_file(self, plan: TaskPlan) -> str:
+        path = Path(self.folder) / "plans" / plan.identity
+        if plan.identity not in self._written:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(f".{uuid.uuid4().hex[:8]}")
+            partial.write_bytes(pickle.dumps(plan))
+            partial.replace(path)
+            self._written.add(plan.identity)
+        return str(path)
+
+    def _feed(self, plan: TaskPlan, order: Order, workspace: Workspace, room: Path) -> tuple[Feed, ...]:
+        """Write the changes that come from home to files, by room and partition."""
+        feeds: list[Feed] = []
+        for relation, ships in plan.feeds.items():
+            if not workspace.rows(delta_of(relation)):
+                continue
+            for ship in ships:
+                for partition, rows in divided(self._engine.connection, ship, order.partitions):
+                    path = str(room / f"{len(feeds)}.arrow")
+                    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+                        writer.write_table(rows)
+                    feeds.append(Feed(ship.level, ship.room, partition, ship.table, path))
+        return tuple(feeds)
+
+    def _take(self, job: Job, reports: Sequence[Report], workspace: Workspace) -> set[str]:
+        """List what tasks have written, and let the changes that are wanted at home be known."""
+        assert job.plan is not None
+        for report in reports:
+            if report.broken is not None:
+                raise broken(*report.broken)
+            if report.unwritten is not None:
+                raise unwritten(report.unwritten)
+            if report.failed is not None:
+                raise ViewFailed(*report.failed)
+        changed: set[str] = set()
+        returned: dict[str, list[str]] = {}
+        connection = self._engine.connection
+        for report in reports:
+            changed |= report.changed.keys()
+            for copy, partition, segment in report.segments:
+                self.segments.add(connection, copy, partition, segment)
+            for relation, path in report.returned:
+                returned.setdefault(relation, []).append(path)
+        for relation, paths in returned.items():
+            files = ", ".join(f"'{path}'" for path in paths)
+            table = delta_of(relation)
+            query = f"SELECT * FROM read_parquet([{files}])"
+            workspace.fill(
+                Fill(table, f"CREATE OR REPLACE TEMPORARY TABLE {table} AS {query}", f"INSERT INTO {table} {query}")
+            )
+        for relation in changed:
+            self._show(relation, job.plan.copies[job.plan.primary[relation]])
+        self._tell(job.plan, reports)
+        return changed
+
+    def _tell(self, plan: TaskPlan, reports: Sequence[Report]) -> None:
+        """Let the engine know what has come to stores that it sees through views."""
+        engine = self._engine
+        primary = {copy: relation for relation, copy in plan.primary.items()}
+        for report in reports:
+            for copy, _, segment in report.segments:
+                if copy not in primary:
+                    continue
+                engine.note_touched({primary[copy]})
+                if segment.first < segment.last:  # put together with others: what was noted of epochs does not hold
+                    engine.access.rewritten(primary[copy])
+                else:
+                    engine.access.appended(primary[copy], segment.rows, segment.last)
+
+    # -- sending away, and bringing home -------------------------------------------------------------------------------
+
+    def arrange(self, catalog: Catalog, epoch: int) -> None:
+        """Let everything lie where the schedule of a catalogue needs it, inside the caller's transaction."""
+        engine = self._engine
+        schedule = engine.schedule_for(catalog)
+        self._jobs.clear()
+        if self._sizes_before is None:
+            self._sizes_before = dict(self._sizes)
+        self._sizes.clear()
+        jobs = self.jobs(schedule, catalog)
+        plans = [job.plan for job in jobs if job.plan is not None]
+        frozen = _suspended_maps(catalog) - {name for plan in plans for name in plan.primary}
+        needed = {name: one for plan in plans for name, one in plan.copies.items()}
+        self._show_moved(catalog)
+        primary = {relation: plan.copies[copy] for plan in plans for relation, copy in plan.primary.items()}
+        self.bring_home((catalog.map_names & self.relations) - primary.keys() - frozen)
+        there = set(self.segments.relations)
+        for name in sorted(needed.keys() - there):
+            self._export(needed[name], epoch)
+        stale = {one for one in there - needed.keys() if self.segments.relations[one] not in frozen}
+        for relation, copy in primary.items():
+            if self._is_table(relation):
+                engine.connection.execute(f"DROP TABLE {sql(store_table(relation))}")
+                engine.access.rewritten(relation)
+            self._show_again(relation, copy.name, copy.kinds)
+        faults.reach("sent away")
+        self.segments.drop(engine.connection, stale)
+
+    def _show_moved(self, catalog: Catalog) -> None:
+        """Let readers at home see what they should, where the warehouse's folder is another one than it was."""
+        maps = {one.name: one for program in catalog.programs for one in program.maps}
+        for relation in sorted(maps.keys() & self.relations):
+            copies = self.segments.copies_of(relation)
+            seen = shown(self._engine.connection, relation)
+            if seen is not None and all(seen != set(self.segments.paths(copy)) for copy in copies):
+                self._show_again(relation, copies[0], kinds_of(stored_columns(maps[relation])))
+
+    def _show_again(self, relation: str, copy: str, kinds: Kinds) -> None:
+        """Let readers at home see a copy, unless they do."""
+        if shown(self._engine.connection, relation) != set(self.segments.paths(copy)):
+            show_or_say(self._engine.connection, relation, kinds, self.segments.of(copy))
+
+    def _export(self, copy: CopyPlan, epoch: int) -> None:
+        """Write a copy of what a relation holds, at home or in another copy."""
+        connection = self._engine.connection
+        self.segments.begin_copy(connection, copy.name, copy.relation)
+        source = copy.net or f"SELECT * FROM {sql(store_table(copy.relation))}"
+        generation, attempt = time.time_ns(), self._attempt()
+        for partition in (ALL,) if copy.partition is None else range(self.partitions):
+            where = ""
+            if copy.partition is not None:
+                expression = copy.partition.replace(f"${PARTITIONS}", str(self.partitions))
+                where = f" WHERE CAST({expression} AS INTEGER) = {partition}"
+            path = segment_path(self.folder, copy.name, partition, epoch, attempt)
+            rows = copy_to(connection, f"SELECT * FROM ({source}) AS source{where}{order_by(copy)}", path)
+            if rows:
+                found = Segment(path, 0, epoch, rows, Path(path).stat().st_size, generation)
+                self.segments.add(connection, copy.name, partition, found)
+            else:
+                Path(path).unlink()
+
+    def bring_home(self, relations: Set[str], lost: Mapping[str, str] | None = None) -> None:
+        """Let what lies away be tables again, inside the caller's transaction.
+
+        Args:
+            relations: which; of those that are tables anyway, what lies away as well is given up.
+            lost: those of which no copy can be read, with what makes their tables, which are left empty.
+        """
+        connection = self._engine.connection
+        for relation in sorted(relations):
+            copies = self.segments.copies_of(relation)
+            if not copies:
+                continue
+            if not self._is_table(relation):
+                table, there = sql(store_table(relation)), sql(store_table(f"{relation}#home"))
+                if lost is None or relation not in lost:
+                    connection.execute(f"CREATE TABLE {there} AS SELECT * FROM {self._source(relation, copies, lost)}")
+                connection.execute(f"DROP VIEW {table}")
+                if lost is not None and relation in lost:
+                    connection.execute(lost[relation])
+                else:
+                    connection.execute(f"ALTER TABLE {there} RENAME TO {table.split('.', 1)[1]}")
+                self._engine.access.rewritten(relation)
+            self.segments.drop(connection, copies)
+        faults.reach("brought home")
+
+    def _source(self, relation: str, copies: Sequence[str], lost: Mapping[str, str] | None) -> str:
+        """What to read a relation from: a copy, and one that is whole if some may not be."""
+        for copy in copies:
+            found = self.segments.of(copy)
+            if found and (lost is None or broken_one(found, deep=True) is None):
+                return f"read_parquet({path_list(found)})"
+        return sql(store_table(relation))
+
+    def unreadable(self, relations: Set[str]) -> set[str]:
+        """Of some relations that lie away, those of which no copy can be read."""
+        lost: set[str] = set()
+        for relation in relations:
+            copies = self.segments.copies_of(relation)
+            if not copies or self._is_table(relation):
+                continue
+            if all(broken_one(self.segments.of(copy), deep=True) is not None for copy in copies):
+                lost.add(relation)
+        return lost
+
+    def drop(self, relation: str) -> bool:
+        """Drop a relation that lies away, inside the caller's transaction; whether it does."""
+        copies = self.segments.copies_of(relation)
+        self.segments.drop(self._engine.connection, copies)
+        if not copies or self._is_table(relation):
+            return False
+        self._engine.connection.execute(f"DROP VIEW IF EXISTS {sql(store_table(relation))}")
+        return True
+
+    def repartition(self, partitions: int) -> None:
+        """Divide everything into another number of parts, inside the caller's transaction; `arrange` does the rest."""
+        self.bring_home(self.relations)
+        self.partitions = partitions
+        self._jobs.clear()
+
+    @property
+    def relations(self) -> set[str]:
+        """What lies away."""
+        return set(self.segments.relations.values())
+
+    def holds(self, relation: str) -> bool:
+        """Whether the rows of a relation are away, and not at home."""
+        with self._engine.lock:
+            return bool(self.segments.copies_of(relation)) and not self._is_table(relation)
+
+    def _is_table(self, relation: str) -> bool:
+        found = self._engine.connection.execute(_KIND, [relation]).fetchone()
+        return found is not None and found[0] == "BASE TABLE"
+
+    def _show(self, relation: str, copy: CopyPlan) -> None:
+        """Let readers at home see what counts of a relation."""
+        show(self._engine.connection, relation, copy.kinds, self.segments.of(copy.name))
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def committed(self) -> None:
+        """A transaction is done: what it replaced may go after a while."""
+        self.segments.committed()
+        self._attempts.clear()
+        self._sizes_before = None
+        now = time.monotonic()
+        self._spent += [(now, path) for path in self.segments.spent]
+        self.segments.spent.clear()
+        while self._spent and self._spent[0][0] < now - GRACE_SECONDS:
+            Path(self._spent.pop(0)[1]).unlink(missing_ok=True)
+        if self._swept < now - SWEEP_SECONDS:
+            self._sweep(time.time() - SWEEP_SECONDS)
+
+    def undone(self) -> None:
+        self.segments.undone()
+        self._jobs.clear()
+        if self._sizes_before is not None:
+            self._sizes, self._sizes_before = self._sizes_before, None
+        for attempt in self._attempts:  # what it wrote counts nowhere
+            for path in Path(self.folder).glob(f"segments/*/*/*-{attempt}-*.parquet"):
+                path.unlink(missing_ok=True)
+            shutil.rmtree(Path(self.folder) / RETURNED / attempt, ignore_errors=True)
+        self._attempts.clear()
+
+    def remove_leftovers(self) -> None:
+        """Remove what attempts that never counted have left."""
+        self._sweep(None)
+        for name in ("epochs", RETURNED, "plans"):
+            shutil.rmtree(Path(self.folder) / name, ignore_errors=True)
+        self._written.clear()
+
+    def _sweep(self, before: float | None) -> None:
+        """Remove segments that count nowhere; those that were written before a moment, if one is given."""
+        self._swept = time.monotonic()
+        listed = {path for copy in self.segments.relations for path in self.segments.paths(copy)}
+        listed |= {path for _, path in self._spent}
+        for path in Path(self.folder).glob("segments/*/*/*.parquet"):
+            with contextlib.suppress(OSError):
+                if str(path) not in listed and (before is None or path.stat().st_mtime < before):
+                    path.unlink()
+
+
+def bring_all_home(engine: Engine) -> None:
+    """Let a warehouse whose maps lie away have them in its file again, inside the caller's transaction."""
+    if Segments(engine.connection).relations and engine.warehouse.folder is not None:
+        away = Away(engine, Nobody(), 1, engine.warehouse.folder.resolve() / FOLDER)
+        away.bring_home(away.relations)
+
+
+class Nobody:
+    """Runs no tasks."""
+
+    places = 1
+
+    def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
+        raise AssertionError("there are no tasks")
+
+
+def _suspended_maps(catalog: Catalog) -> set[str]:
+    return {each.name for one in catalog if one.program and one.suspended for each in one.program.maps}
+
+
+def _clock(engine: Engine, schedule: Schedule, clock: dt.datetime) -> tuple[str, ...]:
+    if not schedule.follows_clock:
+        return ()
+    before = engine.last_clock if engine.last_clock is not None else dt.datetime(1970, 1, 1)
+    return tuple(set_clock(variable, moment) for variable, moment in (("now", clock), ("before", before)))

@@ -1,0 +1,71 @@
+"""Tasks in this process, one after the other: what Spark does with them, without Spark.
+
+Workers are chosen at random, so that what one of them keeps is now up to date and now behind, as it is on a cluster.
+What happens to tasks there can happen here, too: they are run twice, end halfway, or lose what their worker kept.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Generator
+from pathlib import Path
+
+from headwater.engine.parcels import Order, Parcel
+from headwater.engine.room import run_task
+from headwater.engine.workers import Worker, load_plan
+
+
+class LocalRunner:
+    """Runs tasks with some workers of its own."""
+
+    def __init__(self, workers: int = 2, seed: int = 0, mishaps: float = 0.0, memory: int | None = None) -> None:
+        """Make the workers.
+
+        Args:
+            workers: how many.
+            seed: of what is left to chance.
+            mishaps: how likely it is for a task that something happens to it.
+            memory: how many bytes the engine of each may take.
+        """
+        self._workers = [Worker(memory) for _ in range(workers)]
+        self._random = random.Random(seed)
+        self._mishaps = mishaps
+
+    @property
+    def places(self) -> int:
+        return len(self._workers)
+
+    def close(self) -> None:
+        for one in self._workers:
+            one.close()
+
+    def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
+        told: Order = pickle.loads(Path(order).read_bytes())
+        parcels: list[Parcel] = []
+        for level in range(1, levels + 1):
+            sent: list[Parcel] = []
+            for partition in range(partitions):
+                coming = [one for one in parcels if one.partition == partition]
+                if self._random.random() < self._mishaps:
+                    self._mishap(self._begin(plan, told, level, partition, coming))
+                sent += self._begin(plan, told, level, partition, coming)
+            parcels = sent
+        return [one.data for one in parcels if one.level == 0]
+
+    def _begin(
+        self, plan: str, told: Order, level: int, partition: int, coming: list[Parcel]
+    ) -> Generator[Parcel, None, None]:
+        mine = self._random.choice(self._workers)
+        return run_task(mine, load_plan(plan, mine), told, level, partition, iter(coming))
+
+    def _mishap(self, task: Generator[Parcel, None, None]) -> None:
+        """Let a run of a task come to nothing, in one of several ways."""
+        for _ in range(self._random.choice((0, 1, 2, 1_000_000))):
+            if next(task, None) is None:
+                break
+        task.close()
+        if self._random.random() < 0.3:
+            lost = self._random.randrange(len(self._workers))
+            self._workers[lost].close()
+            self._workers[lost] = Worker()

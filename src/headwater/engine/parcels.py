@@ -1,0 +1,183 @@
+"""What goes between the warehouse's process and tasks, and between tasks: orders, parcels of rows, reports."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from headwater.engine.segment_files import quoted
+from headwater.engine.spending import Spending
+from headwater.engine.tasks import PARTITIONS, Shipment
+from headwater.store.segments import ALL, Listed, Segment
+
+#: A message between tasks holds about so many bytes at most: Spark moves it as one value.
+MESSAGE_BYTES = 8 << 20
+
+#: The folder of changes that are wanted at home.
+RETURNED = "returned"
+
+
+class Feed(NamedTuple):
+    """A file with a change that comes from home to a room."""
+
+    level: int
+    room: int
+    partition: int
+    table: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """What tasks need to know of the epoch that they work on.
+
+    Attributes:
+        epoch: its number.
+        attempt: a name that no other attempt has.
+        partitions: how many there are.
+        folder: where segments are.
+        clock: statements that say what the clock reads; none if nothing follows it.
+        advanced: whether it has advanced.
+        batches: relations whose change is rows that come, each once.
+        returned: relations whose change is wanted at home.
+        segments: what counts of each copy, by partition.
+        feeds: what comes from home.
+        memory: how many bytes the engine may take in a task's process; None for its own default.
+        together: how many partitions a worker's process takes in an epoch, about.
+    """
+
+    epoch: int
+    attempt: str
+    partitions: int
+    folder: str
+    clock: tuple[str, ...] = ()
+    advanced: bool = False
+    batches: frozenset[str] = frozenset()
+    returned: frozenset[str] = frozenset()
+    segments: Listed = field(default_factory=dict)
+    feeds: tuple[Feed, ...] = ()
+    memory: int | None = None
+    together: int = 1
+
+
+class Parcel(NamedTuple):
+    """Rows on their way to a room; at level 0, what a task reports.
+
+    Attributes:
+        level: of the room, or 0.
+        partition: where it goes; of a report, where it comes from.
+        room: its number.
+        table: where the rows go.
+        data: the rows, as an Arrow stream.
+        run: by which run of a task it was sent: a task may be run several times.
+    """
+
+    level: int
+    partition: int
+    room: int
+    table: str
+    data: bytes
+    run: str
+
+
+@dataclass
+class Report:
+    """What a task has done.
+
+    Attributes:
+        segments: what it has written: copy, partition, and the segment.
+        changed: how many rows have changed of each relation that it settled.
+        returned: files with changes that are wanted at home, by relation.
+        failed: the view that could not take a value, the code, and the reason.
+        broken: the segment that could not be read, and why.
+        unwritten: why something could not be written, if the disk is full.
+        run: a name that no other run of a task has.
+        took: the runs of tasks whose parcels it took.
+        spending: where its time went.
+    """
+
+    segments: list[tuple[str, int, Segment]] = field(default_factory=list)
+    changed: dict[str, int] = field(default_factory=dict)
+    returned: list[tuple[str, str]] = field(default_factory=list)
+    failed: tuple[str, str, str] | None = None
+    broken: tuple[str, str] | None = None
+    unwritten: str | None = None
+    run: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
+    took: list[str] = field(default_factory=list)
+    spending: Spending = field(default_factory=Spending)
+
+    def pack(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @staticmethod
+    def unpack(data: bytes) -> Report:
+        found = json.loads(data)
+        segments = [(copy, partition, Segment(*one)) for copy, partition, one in found["segments"]]
+        failed = tuple(found["failed"]) if found["failed"] else None
+        broken = tuple(found["broken"]) if found["broken"] else None
+        returned = [tuple(one) for one in found["returned"]]
+        return Report(
+            segments,
+            found["changed"],
+            returned,
+            failed,
+            broken,
+            found["unwritten"],
+            found["run"],
+            found["took"],
+            Spending(**found["spending"]),
+        )
+
+
+def is_whole(reports: Sequence[Report], tasks: int) -> bool:
+    """Whether reports are those of one epoch: one of each task, and what each took is what those reported have sent.
+
+    A task that is run again, because its output was lost, may say the same in other words: a sum of DOUBLE depends on
+    the order of what is added. Had one reader taken the first output and another the second, they would not agree.
+    """
+    runs = {one.run for one in reports}
+    return len(reports) == tasks and all(runs.issuperset(one.took) for one in reports)
+
+
+def messages(
+    connection: duckdb.DuckDBPyConnection, ship: Shipment, partitions: int, size: int = MESSAGE_BYTES
+) -> Iterator[tuple[int, bytes]]:
+    """The rows of a table, for each partition that they go to, in messages of a bounded size."""
+    for partition, rows in divided(connection, ship, partitions):
+        step = max(1, int(rows.num_rows * size / max(rows.nbytes, 1)))
+        chunks = [_packed(rows.slice(start, step)) for start in range(0, rows.num_rows, step)]
+        for each in range(partitions) if partition == ALL else (partition,):
+            yield from ((each, data) for data in chunks)
+
+
+def divided(connection: duckdb.DuckDBPyConnection, ship: Shipment, partitions: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of a table by the partition that they go to."""
+    items = ", ".join(quoted(text) for text in ship.columns)
+    if ship.partition is None:
+        yield ALL, connection.sql(f"SELECT {items} FROM {ship.table}").to_arrow_table()
+        return
+    where = f"CAST({ship.partition.replace(f'${PARTITIONS}', str(partitions))} AS INTEGER)"
+    # Not `execute`: of what that returns, Arrow gets the rows in no order where several threads may work.
+    query = f'SELECT {items}, {where} AS "#to" FROM {ship.table} ORDER BY "#to"'
+    rows: pa.Table = connection.sql(query).to_arrow_table()
+    to = rows.column("#to").to_numpy()
+    rows = rows.drop_columns(["#to"])
+    start = 0
+    while start < len(to):
+        end = int(to.searchsorted(to[start], side="right"))
+        yield int(to[start]), rows.slice(start, end - start)
+        start = end
+
+
+def _packed(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed

@@ -1,0 +1,340 @@
+"""Runs the part of an epoch that one task does: the rooms of its level, over its partition.
+
+A task is a function of what it is told and of committed segments: it reads these, takes what other tasks have sent it,
+runs its steps, writes new segments under names that nobody else uses, and says what it wrote. Nothing of that counts
+before the warehouse's own commit lists it, so a task may be run twice, or die, and nothing is lost or counted twice.
+
+What lies in a room is kept between epochs in the worker's process, as long as it stays; it is brought up to date from
+the segments that have come since, or made anew from all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from headwater.algebra.clock import CLOCK
+from headwater.emit.layout import EPOCH, sql, store_table
+from headwater.engine.failures import is_full, is_value_error, translate
+from headwater.engine.parcels import RETURNED, Feed, Order, Parcel, Report, messages
+from headwater.engine.segment_files import (
+    broken_one,
+    copy_to,
+    order_by,
+    path_list,
+    put_together,
+    segment_path,
+    unpacked,
+)
+from headwater.engine.spending import Spending
+from headwater.engine.tasks import PARTITIONS, CopyPlan, RoomPlan, Run, Shipment, Step, Store, TaskPlan
+from headwater.engine.workers import Cached, Lying, Worker
+from headwater.store.segments import ALL, Segment
+
+#: So many segments of a copy lie beside each other in a partition; then the youngest are put together.
+MOST_SEGMENTS = 12
+#: Segments are put together with those before them that are at most so many times as large.
+GROWTH = 4
+
+
+class _Blamed(Exception):
+    """A view's statement could not take a value."""
+
+
+def run_task(
+    mine: Worker, plan: TaskPlan, order: Order, level: int, partition: int, parcels: Iterable[Parcel]
+) -> Generator[Parcel, None, None]:
+    """Do what is to be done at a level in a partition; gives what goes on to others, and a report at last."""
+    rooms = {one.number: one for one in plan.levels[level - 1]}
+    task = _Task(mine, plan, order, level, partition)
+    try:
+        for parcel in parcels:
+            if parcel.level != level:
+                yield parcel
+            else:
+                task.take(rooms[parcel.room], parcel)
+        for feed in order.feeds:
+            if feed.level == level and feed.partition in (partition, ALL):
+                task.take_file(rooms[feed.room], feed)
+        for room in rooms.values():
+            if room.number in task.open or order.advanced:
+                yield from task.run(room)
+    except _Blamed:
+        pass
+    except BaseException as error:
+        task.give_up()
+        if not isinstance(error, Exception) or not is_full(error):
+            raise
+        task.report.unwritten = str(error).strip().split("\n", 1)[0]  # Spark need not try again
+    if task.report.failed is not None or task.report.broken is not None:
+        task.give_up()
+    yield Parcel(0, partition, 0, "report", task.report.pack(), task.report.run)
+
+
+class _Task:
+    def __init__(self, mine: Worker, plan: TaskPlan, order: Order, level: int, partition: int) -> None:
+        self._worker, self._plan, self._order = mine, plan, order
+        self._level, self._partition = level, partition
+        self.report = Report(spending=Spending(level=level, partition=partition))
+        self._on = self.report.spending.on
+        self.open: dict[int, Cached] = {}
+        self._rows: dict[tuple[int, str], int] = {}
+
+    def _key(self, room: int) -> tuple[object, ...]:
+        order = self._order
+        return order.folder, self._plan.identity, order.partitions, self._level, room, self._partition
+
+    def give_up(self) -> None:
+        """What the rooms hold now is nothing to begin with."""
+        for number in self.open:
+            self._worker.forget(self._key(number))
+
+    def _enter(self, room: RoomPlan) -> Cached:
+        """A room with its temporary tables, empty, and its stores as they were committed."""
+        if room.number not in self.open:
+            self.open[room.number] = cached = self._worker.room(self._key(room.number))
+            for statement in room.tables.values():
+                cached.connection.execute(statement)
+            cached.connection.execute(f"SET VARIABLE {PARTITIONS} = {self._order.partitions}")
+        return self.open[room.number]
+
+    def take(self, room: RoomPlan, parcel: Parcel) -> None:
+        if parcel.run not in self.report.took:
+            self.report.took.append(parcel.run)
+        with self._on("take"), pa.ipc.open_stream(parcel.data) as reader:
+            self._insert(room, parcel.table, reader.read_all())
+
+    def take_file(self, room: RoomPlan, feed: Feed) -> None:
+        with self._on("take"), pa.memory_map(feed.path) as source, pa.ipc.open_file(source) as reader:
+            self._insert(room, feed.table, reader.read_all())
+
+    def _insert(self, room: RoomPlan, table: str, rows: pa.Table) -> None:
+        connection = self._enter(room).connection
+        connection.register("arriving", rows)
+        connection.execute(f"INSERT INTO {table} SELECT * FROM arriving")
+        connection.unregister("arriving")
+        self._count(room, table, rows.num_rows)
+
+    def _count(self, room: RoomPlan, table: str, rows: int) -> None:
+        key = room.number, table
+        self._rows[key] = self._rows.get(key, 0) + rows
+
+    def run(self, room: RoomPlan) -> Iterator[Parcel]:
+        order, cached = self._order, self._enter(room)
+        for statement in order.clock:
+            cached.connection.execute(statement)
+        with self._on("load"):
+            left = self._left_in_files()
+            for store in room.stores:
+                if store.copy in left:
+                    self._look_at(cached, store)
+                else:
+                    self._bring_up_to_date(cached, store)
+            cached.size = sum(unpacked(one.segments) for one in cached.stores.values() if not one.left)
+        self._worker.make_room(self._key(room.number))
+        changed: set[str] = set()
+        for step in room.steps:
+            with self._on("settle"):
+                self._settle(room, cached, step, changed)
+            if step.relation == CLOCK:
+                if order.advanced:
+                    changed.add(CLOCK)
+                    with self._on("follow"):
+                        self._follow(room, cached, step)
+                continue
+            rows = self._rows.get((room.number, step.delta), 0)
+            if not rows:
+                continue
+            changed.add(step.relation)
+            with self._on("follow"):
+                self._follow(room, cached, step)
+            segment = None
+            if step.segment is not None:
+                with self._on("write"):
+                    segment = self._write(cached, step)
+            if step.append:
+                with self._on("append"):
+                    self._append(cached, step, segment)
+            if step.settled:
+                self.report.changed[step.relation] = rows
+                if step.relation in order.returned:
+                    self._return(cached, step)
+            for ship in step.ships:
+                yield from self._ship(cached, ship)
+        for ship in room.ships:
+            if self._rows.get((room.number, ship.table)):
+                yield from self._ship(cached, ship)
+
+    def _settle(self, room: RoomPlan, cached: Cached, step: Step, changed: set[str]) -> None:
+        if step.settle is None:
+            return
+        due = bool(set(step.inputs) & changed) if step.due is None else self._rows.get((room.number, step.due), 0) > 0
+        if due:
+            self._run(room, cached, step.settle, step.settle.insert)
+
+    def _follow(self, room: RoomPlan, cached: Cached, step: Step) -> None:
+        batch = step.relation in self._order.batches
+        for run in step.runs:
+            self._run(room, cached, run, run.coming if batch and run.coming is not None else run.insert)
+
+    def _run(self, room: RoomPlan, cached: Cached, run: Run, statement: str) -> None:
+        try:
+            found = cached.connection.execute(statement).fetchone()
+        except duckdb.Error as error:
+            if run.view is None or not is_value_error(error):
+                raise
+            told = translate(error)
+            self.report.failed = (run.view, told.code, told.message)
+            raise _Blamed from error
+        self._count(room, run.table, int(found[0]) if found else 0)
+
+    # -- stores --------------------------------------------------------------------------------------------------------
+
+    def _wanted(self, store: Store) -> tuple[Segment, ...]:
+        return self._order.segments.get(store.copy, {}).get(ALL if store.everywhere else self._partition, ())
+
+    def _bring_up_to_date(self, cached: Cached, store: Store) -> None:
+        """Let a table hold what is committed of a store.
+
+        What is there up to an epoch at which both what is there and what is wanted have a boundary is the same; what
+        came later goes, and what is missing is read.
+        """
+        lying = cached.stores.setdefault(store.relation, Lying())
+        if lying.left:
+            cached.connection.execute(f"DROP VIEW {sql(store_table(store.relation))}")
+            cached.connection.execute(f"DROP TABLE {_coming(store.relation)}")
+            lying = cached.stores[store.relation] = Lying()
+        wanted = self._wanted(store)
+        there = list(lying.segments)
+        if lying.own is not None and lying.own.path not in {one.path for one in wanted}:
+            there = [one for one in there if one.path != lying.own.path]
+        lying.own = None
+        if wanted and there and wanted[-1].generation != there[-1].generation:
+            there = []
+        common = {one.last for one in there} & {one.last for one in wanted}
+        upto = max(common, default=None)
+        connection, table = cached.connection, sql(store_table(store.relation))
+        if lying.table is None or upto is None:
+            connection.execute(store.create.replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
+            missing = wanted
+        else:
+            if lying.segments[-1].last > upto:
+                connection.execute(f'DELETE FROM {table} WHERE "{EPOCH}" > {upto}')
+            missing = tuple(one for one in wanted if one.first > upto)
+        if missing:
+            try:
+                connection.execute(f"INSERT INTO {table} SELECT * FROM read_parquet({path_list(missing)})")
+            except duckdb.Error as error:
+                self.report.broken = broken_one(missing, error)
+                if self.report.broken is None:
+                    raise
+                raise _Blamed from error
+        lying.table, lying.segments = table, list(wanted)
+
+    def _left_in_files(self) -> set[str]:
+        """The copies that are read from their files in each epoch: the largest, until the others fit into memory."""
+        sizes: dict[str, int] = {}
+        for level in self._plan.levels:
+            for room in level:
+                for store in room.stores:  # the same may lie in several rooms, each with a table of its own
+                    sizes[store.copy] = sizes.get(store.copy, 0) + unpacked(self._wanted(store))
+        share = self._worker.memory // 2 // max(1, self._order.together)
+        left: set[str] = set()
+        total = sum(sizes.values())
+        for copy in sorted(sizes, key=lambda one: (-sizes[one], one)):
+            if total <= share:
+                break
+            left.add(copy)
+            total -= sizes[copy]
+        return left
+
+    def _look_at(self, cached: Cached, store: Store) -> None:
+        """Let a view show what is committed of a store, and what comes to it in this epoch."""
+        lying = cached.stores.setdefault(store.relation, Lying())
+        wanted = self._wanted(store)
+        connection, table, coming = cached.connection, sql(store_table(store.relation)), _coming(store.relation)
+        if lying.table is not None and not lying.left:
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute(store.create.replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1).replace(table, coming, 1))
+        files = f" UNION ALL SELECT * FROM read_parquet({path_list(wanted)})" if wanted else ""
+        try:
+            connection.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM {coming}{files}")
+        except duckdb.Error as error:
+            self.report.broken = broken_one(wanted, error)
+            if self.report.broken is None:
+                raise
+            raise _Blamed from error
+        lying.table, lying.segments, lying.own, lying.left = coming, list(wanted), None, True
+
+    def _append(self, cached: Cached, step: Step, segment: Segment | None) -> None:
+        lying, epoch = cached.stores[step.relation], self._order.epoch
+        cached.connection.execute(f"INSERT INTO {lying.table} SELECT *, {epoch} FROM ({step.rows}) AS change")
+        own = segment or Segment("", self._order.epoch, self._order.epoch, 0, 0, _generation(lying.segments))
+        lying.segments = [*(one for one in lying.segments if one.last < own.first), own]
+        lying.own = own
+
+    def _write(self, cached: Cached, step: Step) -> Segment | None:
+        """Write a change as a segment, together with those before it if there are many."""
+        copy = self._plan.copies[step.segment or ""]
+        partition = ALL if copy.partition is None else self._partition
+        if copy.partition is None and self._partition != 0:
+            return None
+        epoch = self._order.epoch
+        rows = f'SELECT *, {epoch} AS "{EPOCH}" FROM ({step.rows}) AS change{order_by(copy)}'
+        there = self._order.segments.get(copy.name, {}).get(partition, ())
+        path = self._path(copy, partition)
+        written = copy_to(cached.connection, rows, path)
+        segment = Segment(path, epoch, epoch, written, Path(path).stat().st_size, _generation(there))
+        if len(there) >= MOST_SEGMENTS:
+            segment = self._merge(copy, partition, there, segment)
+        self.report.segments.append((copy.name, partition, segment))
+        return segment
+
+    def _merge(self, copy: CopyPlan, partition: int, there: tuple[Segment, ...], new: Segment) -> Segment:
+        """Put the youngest segments together with a new one."""
+        rows, first = new.rows, len(there)
+        while first > 0 and (there[first - 1].rows <= GROWTH * rows or len(there) - first < MOST_SEGMENTS // 2):
+            first -= 1
+            rows += there[first].rows
+        path = self._path(copy, partition)
+        files = (*there[first:], new)
+        connection = self._worker.instance.cursor()
+        try:
+            written = put_together(connection, copy, files, path)
+        finally:
+            connection.close()
+        os.unlink(new.path)
+        return Segment(path, files[0].first, new.last, written, Path(path).stat().st_size, new.generation)
+
+    def _path(self, copy: CopyPlan, partition: int) -> str:
+        return segment_path(self._order.folder, copy.name, partition, self._order.epoch, self._order.attempt)
+
+    # -- what goes out -------------------------------------------------------------------------------------------------
+
+    def _return(self, cached: Cached, step: Step) -> None:
+        folder = Path(self._order.folder) / RETURNED / self._order.attempt
+        folder.mkdir(parents=True, exist_ok=True)
+        path = str(folder / f"{uuid.uuid4().hex}.parquet")
+        copy_to(cached.connection, step.rows, path)
+        self.report.returned.append((step.relation, path))
+
+    def _ship(self, cached: Cached, ship: Shipment) -> Iterator[Parcel]:
+        with self._on("send"):
+            sent = list(messages(cached.connection, ship, self._order.partitions))
+        self.report.spending.sent += sum(len(data) for _, data in sent)
+        for partition, data in sent:
+            yield Parcel(ship.level, partition, ship.room, ship.table, data, self.report.run)
+
+
+def _coming(relation: str) -> str:
+    """The table of what comes in an epoch to a store that is left in its files."""
+    return sql(store_table(f"{relation}#coming"))
+
+
+def _generation(segments: Iterable[Segment]) -> int:
+    return max((one.generation for one in segments), default=0)

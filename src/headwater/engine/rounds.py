@@ -1,0 +1,114 @@
+"""The rounds of an epoch whose maps lie away: what is done at home, then in tasks, then at home again, and so on.
+
+Mostly there is one: base relations take their changes at home, and tasks do the rest. Another one follows where a view
+of parts, or a synchronised relation, reads a view that lies away: it takes its change at home when tasks are done, and
+views over it are for the tasks of the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
+
+from headwater.algebra.clock import CLOCK
+from headwater.engine.placing import Placing, Plan
+from headwater.engine.schedule import Schedule, Stage
+from headwater.engine.tasks import TaskPlan, task_plan
+from headwater.plan.spread import Rows
+from headwater.store.catalog import Catalog
+
+
+@dataclass(frozen=True)
+class Job:
+    """One round of tasks.
+
+    Attributes:
+        home: the stages at home before it.
+        plan: what the tasks do.
+        names: the relations that are settled in it.
+        wanted: of these, those whose change is read at home or in a later round.
+        placed: what the plan is written out from.
+    """
+
+    home: Schedule
+    plan: TaskPlan | None
+    names: tuple[str, ...]
+    wanted: frozenset[str]
+    placed: Plan | None = None
+
+
+def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
+    """The rounds of an epoch; there is a last one without tasks.
+
+    Args:
+        schedule: of the warehouse.
+        catalog: of the warehouse.
+        rows: how many rows a relation has.
+    """
+    away = away_maps(schedule, catalog)
+    rounds = _rounds(schedule, catalog, away)
+    jobs: list[Job] = []
+    listed: set[str] = set()
+    for number in range(max(rounds.values(), default=0) + 2):
+        names = [one.name for one in schedule.stages if one.name in away and rounds[one.name] == number]
+        stages = [_at_home(one, number, rounds, away) for one in schedule.stages]
+        home = replace(schedule, stages=tuple(one for one in stages if one is not None))
+        plan, placed = None, None
+        if names:
+            placed = Placing(schedule, catalog, rows, set(names)).plan()
+            plan = task_plan(placed, schedule, catalog, frozenset(listed))
+            listed |= plan.copies.keys()
+        later = {text for one in schedule.stages for text in _reads(one, catalog) if rounds[one.name] > number}
+        jobs.append(Job(home, plan, tuple(names), frozenset(later & set(names)), placed))
+    return jobs
+
+
+def away_maps(schedule: Schedule, catalog: Catalog) -> set[str]:
+    """The maps whose programs can be run in tasks: those that take changes step by step stay at home."""
+    programs = [one.program for one in catalog if one.program is not None]
+    stepwise = {each.name for one in programs for each in one.maps if each.stepwise}
+    home: set[str] = set()
+    more = True
+    while more:  # programs share maps: all or none of those that do
+        found = {
+            each.name
+            for one in programs
+            if any(each.name in stepwise | home for each in one.maps)
+            for each in one.maps
+        }  # fmt: skip
+        more = not found <= home
+        home |= found
+    maps = {each.name for one in programs for each in one.maps}
+    return {one.name for one in schedule.stages if one.name in maps and one.parts is None} - home
+
+
+def _reads(stage: Stage, catalog: Catalog) -> set[str]:
+    """The relations from whose changes a stage's own follows."""
+    if stage.synchronised is not None:
+        return {stage.synchronised.source, stage.synchronised.policy.name}
+    if stage.parts is not None:
+        parts = stage.parts.relation.parts
+        return set(parts.inputs) if parts is not None else set()
+    return set(stage.inputs) - {CLOCK}
+
+
+def _rounds(schedule: Schedule, catalog: Catalog, away: Set[str]) -> dict[str, int]:
+    """In which round each relation takes its change: at home before the round's tasks, or in them."""
+    rounds: dict[str, int] = {}
+    for stage in schedule.stages:
+        found = [0]
+        for name in _reads(stage, catalog):
+            if name in rounds:
+                found.append(rounds[name] + (name in away and stage.name not in away))
+        rounds[stage.name] = max(found)
+    return rounds
+
+
+def _at_home(stage: Stage, number: int, rounds: Mapping[str, int], away: Set[str]) -> Stage | None:
+    """What is done at home for a relation in a round."""
+    triggers = tuple(one for one in stage.triggers if one.target.name not in away)
+    if stage.name not in away:
+        return replace(stage, triggers=triggers) if rounds[stage.name] == number else None
+    if rounds[stage.name] != number - 1 or not (triggers or stage.keep):
+        return None
+    return Stage(stage.name, stage.view, None, False, frozenset(), triggers, None, keep=stage.keep)

@@ -1,0 +1,96 @@
+"""Segments as files: written, put together, named, and looked at when one cannot be read."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+
+from headwater.emit.layout import EPOCH, sql, store_table
+from headwater.engine.tasks import CopyPlan
+from headwater.store.segments import ALL, Segment
+
+#: What a byte of a segment takes in memory, about.
+_UNPACKED = 5
+
+
+def put_together(connection: duckdb.DuckDBPyConnection, copy: CopyPlan, files: Iterable[Segment], path: str) -> int:
+    """Write what some segments of a copy add up to as one; returns its rows."""
+    name = f"merging{uuid.uuid4().hex}"
+    connection.execute(f"ATTACH ':memory:' AS {name}")
+    try:
+        connection.execute(f"USE {name}")
+        connection.execute("CREATE SCHEMA data")
+        view = sql(store_table(copy.relation))
+        connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({path_list(files)})")
+        net = f"SELECT * FROM ({copy.net}) AS net" if copy.net else f"SELECT * FROM {view}"
+        return copy_to(connection, f"{net}{order_by(copy)}", path)
+    finally:
+        connection.execute("USE memory")
+        connection.execute(f"DETACH {name}")
+
+
+def broken_one(
+    segments: Iterable[Segment], error: duckdb.Error | None = None, deep: bool = False
+) -> tuple[str, str] | None:
+    """Which of some segments cannot be read, and why; None if all can.
+
+    Args:
+        segments: which.
+        error: what happened when they were read, if that is known.
+        deep: read all that is in them, not only what says what is.
+    """
+    read = "max(hash(segment))" if deep or error is not None else f'max("{EPOCH}")'
+    with duckdb.connect(":memory:") as connection:
+        for one in segments:
+            if not Path(one.path).exists():
+                return one.path, "it is gone"
+            try:
+                found = connection.execute(f"SELECT {read}, count(*) FROM read_parquet({path_list([one])}) AS segment")
+                [(_, rows)] = found.fetchall()
+            except duckdb.Error as problem:
+                return one.path, str(problem).strip().split("\n", 1)[0]
+            if rows != one.rows:
+                return one.path, f"it has {rows:,} rows, and should have {one.rows:,}"
+    return None
+
+
+def segment_path(folder: str, copy: str, partition: int, epoch: int, attempt: str) -> str:
+    """A new name for a segment, which nobody else has."""
+    where = Path(folder) / "segments" / copy / ("all" if partition == ALL else str(partition))
+    where.mkdir(parents=True, exist_ok=True)
+    return str(where / f"{epoch:012d}-{attempt}-{uuid.uuid4().hex[:8]}.parquet")
+
+
+def copy_to(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:
+    """Write a query's rows to a Parquet file."""
+    try:
+        found = connection.execute(f"COPY ({query}) TO '{in_quotes(path)}' (FORMAT parquet)").fetchone()
+    except BaseException:
+        Path(path).unlink(missing_ok=True)
+        raise
+    return int(found[0]) if found else 0
+
+
+def order_by(copy: CopyPlan) -> str:
+    return " ORDER BY " + ", ".join(map(quoted, copy.order)) if copy.order else ""
+
+
+def quoted(text: str) -> str:
+    """A name in SQL."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def unpacked(segments: Iterable[Segment]) -> int:
+    """What segments take in memory, about."""
+    return sum(one.size for one in segments) * _UNPACKED
+
+
+def path_list(segments: Iterable[Segment]) -> str:
+    return "[" + ", ".join(f"'{in_quotes(one.path)}'" for one in segments) + "]"
+
+
+def in_quotes(path: str) -> str:
+    return path.replace("'", "''")

@@ -1,0 +1,57 @@
+"""What readers at home see of what lies away: a view over its segments, or one that says which of them cannot be read.
+
+DuckDB looks at the files when a view is made. A warehouse with a damaged file is opened all the same, so that the rest
+of it can be read, and what is damaged made anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import duckdb
+
+from headwater.emit.layout import sql, store_table
+from headwater.engine.segment_files import in_quotes, path_list, quoted
+from headwater.store.segments import Segment
+
+_SHOWN = "SELECT sql FROM duckdb_views() WHERE schema_name = 'data' AND view_name = ?"
+_PATH = re.compile(r"'((?:[^']|'')+\.parquet)'")
+
+#: Columns and their types.
+Kinds = Sequence[tuple[str, str]]
+
+
+def shown(connection: duckdb.DuckDBPyConnection, relation: str) -> set[str] | None:
+    """The segments that readers see of a relation; None if there is no view of it."""
+    found = connection.execute(_SHOWN, [relation]).fetchone()
+    return {one.replace("''", "'") for one in _PATH.findall(found[0])} if found else None
+
+
+def show(connection: duckdb.DuckDBPyConnection, relation: str, kinds: Kinds, segments: Sequence[Segment]) -> None:
+    """Let readers see some segments; they must be there."""
+    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(text)}" for text, kind in kinds)
+    query = f"SELECT * FROM read_parquet({path_list(segments)})" if segments else f"SELECT {columns} WHERE false"
+    _make(connection, relation, query)
+
+
+def show_or_say(
+    connection: duckdb.DuckDBPyConnection, relation: str, kinds: Kinds, segments: Sequence[Segment]
+) -> None:
+    """The same; if they cannot be read, whoever reads the relation is told so."""
+    beside = connection.cursor()  # an error would end the transaction
+    try:
+        if segments:
+            beside.execute(f"DESCRIBE SELECT * FROM read_parquet({path_list(segments)})")
+    except duckdb.Error as error:
+        told = f"error('{in_quotes(str(error).strip().split(chr(10), 1)[0])}')"
+        columns = ", ".join(f"CAST({told} AS {kind}) AS {quoted(text)}" for text, kind in kinds)
+        _make(connection, relation, f"SELECT {columns} FROM range(1) WHERE CAST({told} AS BOOLEAN)")
+    else:
+        show(connection, relation, kinds, segments)
+    finally:
+        beside.close()
+
+
+def _make(connection: duckdb.DuckDBPyConnection, relation: str, query: str) -> None:
+    connection.execute(f"CREATE OR REPLACE VIEW {sql(store_table(relation))} AS {query}")

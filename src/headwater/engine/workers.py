@@ -1,0 +1,122 @@
+"""What a worker's process keeps from task to task: an engine, and the databases of rooms."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import pickle
+import shutil
+import tempfile
+import uuid
+from collections import OrderedDict
+from pathlib import Path
+
+import duckdb
+
+from headwater.engine.tasks import TaskPlan
+from headwater.store.segments import Segment
+
+#: The folders in which workers put what does not fit into memory, and the file in each that its worker has locked.
+_SCRATCH, _LOCK = "headwater-task-", "lock"
+
+
+class Lying:
+    """What is in the worker's table of a store."""
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+        #: What this process appended itself, until it is seen among what is committed.
+        self.own: Segment | None = None
+        self.table: str | None = None
+        #: It is no table but a view over the segments, beside a table with what comes in an epoch.
+        self.left = False
+
+
+class Cached:
+    """A room's database in this process."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        self.connection = connection
+        self.name = name
+        self.stores: dict[str, Lying] = {}
+        self.size = 0
+
+
+class Worker:
+    """What a worker's process keeps from task to task."""
+
+    def __init__(self, memory: int | None = None) -> None:
+        remove_orphans()
+        self.folder = tempfile.mkdtemp(prefix=_SCRATCH)
+        self._lock = (Path(self.folder) / _LOCK).open("ab")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.instance = duckdb.connect(":memory:")
+        self.instance.execute("SET preserve_insertion_order = false")
+        self.instance.execute("SET threads = 1")
+        self.instance.execute(f"SET temp_directory = '{self.folder}'")
+        if memory is not None:
+            self.instance.execute(f"SET memory_limit = '{memory}B'")
+        self.memory = memory or 4 << 30
+        self.rooms: OrderedDict[tuple[object, ...], Cached] = OrderedDict()
+        self.plans: dict[str, TaskPlan] = {}
+
+    def close(self) -> None:
+        self.instance.close()
+        self._lock.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def room(self, key: tuple[object, ...]) -> Cached:
+        """The database of a room; those that were not used for long make room for it."""
+        if key in self.rooms:
+            self.rooms.move_to_end(key)
+            return self.rooms[key]
+        name = f"room{uuid.uuid4().hex}"
+        connection = self.instance.cursor()
+        connection.execute(f"ATTACH ':memory:' AS {name}")
+        connection.execute(f"USE {name}")
+        connection.execute("CREATE SCHEMA data")
+        self.rooms[key] = Cached(connection, name)
+        return self.rooms[key]
+
+    def forget(self, key: tuple[object, ...]) -> None:
+        """A room is in no known state any more."""
+        found = self.rooms.pop(key, None)
+        if found is not None:
+            found.connection.close()
+            self.instance.execute(f"DETACH {found.name}")
+
+    def make_room(self, but: tuple[object, ...]) -> None:
+        """Give up rooms until the rest takes at most half of the memory."""
+        for key in list(self.rooms):
+            if sum(one.size for one in self.rooms.values()) <= self.memory // 2:
+                return
+            if key != but:
+                self.forget(key)
+
+
+def remove_orphans() -> None:
+    """Remove what workers have left that were killed: nobody holds the lock in their folders."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*/{_LOCK}"):
+        with contextlib.suppress(OSError), path.open("rb") as lock:  # it is held, or somebody else was faster
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path.parent, ignore_errors=True)
+
+
+_worker: Worker | None = None
+
+
+def worker(memory: int | None = None) -> Worker:
+    """The one of this process."""
+    global _worker  # a process that Spark reuses has nothing else that lasts
+    if _worker is None:
+        _worker = Worker(memory)
+    return _worker
+
+
+def load_plan(path: str, mine: Worker) -> TaskPlan:
+    """A plan that was written to a file; read once."""
+    if path not in mine.plans:
+        mine.plans.clear()
+        with Path(path).open("rb") as file:
+            mine.plans[path] = pickle.load(file)
+    return mine.plans[path]

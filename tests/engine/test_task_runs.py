@@ -1,0 +1,192 @@
+"""Tasks that are run twice, die halfway, or whose output is taken from different runs: nothing of that shows."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import headwater as hw
+from headwater.engine import away, faults
+from headwater.engine.local_tasks import LocalRunner
+from headwater.engine.parcels import Report
+from headwater.engine.workers import Worker
+from headwater.spark.stages import _missing
+from tests.faults.child import leftovers
+from tests.spark.twins import Twins, clock_of
+
+TWO_LEVELS = """
+    CREATE TABLE t (a INT, b INT);
+    CREATE VIEW v AS SELECT a, sum(b) AS s FROM t GROUP BY a;
+    CREATE VIEW w AS SELECT s, count(*) AS n FROM v GROUP BY s
+"""
+
+
+def opened(folder: Path, runner: away.Runner) -> hw.Database:
+    return hw.Database(folder, placement="tasks", runner=runner, partitions=2)
+
+
+def test_mishaps_do_not_show(tmp_path: Path) -> None:
+    found: list[hw.Database] = []
+    runner = LocalRunner(2, 5, mishaps=0.4)
+    clock = partial(clock_of, found)
+    db = hw.Database(tmp_path / "w", clock=clock, placement="tasks", runner=runner, partitions=2)
+    found.append(db)
+    twins = Twins(db, 5)
+    twins.define()
+    for _ in range(6):
+        twins.step()
+    twins.close()
+    db.close()
+    runner.close()
+
+
+def test_what_workers_keep_of_an_epoch_that_is_undone(tmp_path: Path) -> None:
+    """Another epoch has its number then, and other rows."""
+    runner = LocalRunner(2, 7)
+    with opened(tmp_path / "w", runner) as db, hw.Database() as home:
+        for one in (db, home):
+            one.execute(TWO_LEVELS)
+        for number in range(12):
+            if number % 3 != 2:
+                faults.hook = _fail
+                try:
+                    with pytest.raises(ZeroDivisionError):
+                        db.insert("t", [(one, 1000 + number) for one in range(6)])
+                finally:
+                    faults.hook = None
+            for one in (db, home):
+                one.insert("t", [(key, number) for key in range(6)])
+            for view in ("v", "w"):
+                found, wanted = (sorted(one.query(f"SELECT * FROM {view}").to_pylist(), key=str) for one in (db, home))
+                assert found == wanted, number
+    runner.close()
+
+
+def _fail(point: str) -> None:
+    if point == "tasks done":
+        raise ZeroDivisionError
+
+
+class Mixing:
+    """What a reader took of a task, and what that task reports in the end, are of different runs, some times."""
+
+    places = 1
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+        self.runs = 0
+        self._inner = LocalRunner(1)
+
+    def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
+        self.runs += 1
+        found = self._inner.run(plan, order, levels, partitions)
+        taken = {run for one in found for run in Report.unpack(one).took}
+        if not taken or not self.left:
+            return found
+        self.left -= 1
+        reports = [Report.unpack(one) for one in found]
+        for one in reports:
+            one.run = "of another run" if one.run in taken else one.run
+        return [one.pack() for one in reports]
+
+
+def test_what_does_not_go_together_is_run_again(tmp_path: Path) -> None:
+    runner = Mixing(times=away.MOST_RUNS - 1)
+    with opened(tmp_path / "w", runner) as db:
+        db.execute(TWO_LEVELS)
+        db.insert("t", [(1, 1), (2, 1), (3, 5)])
+        assert runner.runs == away.MOST_RUNS
+        found = db.query("SELECT s, n FROM w ORDER BY s").to_pylist()
+        assert found == [{"s": 1, "n": 2}, {"s": 5, "n": 1}]
+
+
+def test_an_epoch_that_never_goes_together_changes_nothing(tmp_path: Path) -> None:
+    runner = Mixing(times=away.MOST_RUNS)
+    with opened(tmp_path / "w", runner) as db:
+        db.execute(TWO_LEVELS)
+        with pytest.raises(hw.UserError, match="HW479"):
+            db.insert("t", [(1, 1)])
+        assert db.query("SELECT * FROM t").num_rows == 0
+        db.insert("t", [(1, 2)])
+        assert db.query("SELECT s, n FROM w").to_pylist() == [{"s": 2, "n": 1}]
+
+
+def test_a_lost_report_is_noticed(tmp_path: Path) -> None:
+    class Losing(LocalRunner):
+        lost = 0
+
+        def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
+            found = super().run(plan, order, levels, partitions)
+            self.lost += 1
+            return found if self.lost > 1 else found[1:]
+
+    runner = Losing(1)
+    with opened(tmp_path / "w", runner) as db:
+        db.execute(TWO_LEVELS)
+        db.insert("t", [(one, one) for one in range(8)])
+        assert runner.lost == 2
+        assert db.query("SELECT * FROM w").num_rows == 8
+
+
+def test_what_dead_tasks_leave_is_swept_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the epochs, once it is old; at once when the warehouse is opened."""
+    runner = LocalRunner(1)
+    with opened(tmp_path / "w", runner) as db:
+        db.execute(TWO_LEVELS)
+        db.insert("t", [(1, 1)])
+        there = next((tmp_path / "w" / "away" / "segments").rglob("*.parquet"))
+        old, new = there.with_name("old.parquet"), there.with_name("new.parquet")
+        for one in (old, new):
+            one.write_bytes(b"")
+        past = time.time() - 2 * away.SWEEP_SECONDS
+        os.utime(old, (past, past))
+        for one in there.parent.iterdir():  # what counts is no younger
+            if one != new:
+                os.utime(one, (past, past))
+        db.insert("t", [(1, 1)])
+        assert old.exists()
+        monkeypatch.setattr(time, "monotonic", partial(_later, time.monotonic))
+        db.insert("t", [(1, 1)])
+        assert (old.exists(), new.exists(), there.exists()) == (False, True, True)
+        monkeypatch.undo()
+        assert db.query("SELECT s FROM v").to_pylist() == [{"s": 3}]
+    with opened(tmp_path / "w", runner) as db:
+        assert leftovers(db) == []
+        assert db.query("SELECT s FROM v").to_pylist() == [{"s": 3}]
+
+
+def _later(clock: object) -> float:
+    return clock() + away.SWEEP_SECONDS + 1  # type: ignore[operator,no-any-return]
+
+
+def test_workers_remove_what_killed_ones_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    first = Worker()
+    dead = tmp_path / "headwater-task-dead"
+    dead.mkdir()
+    (dead / "lock").touch()
+    (dead / "spilt").write_bytes(b"much")
+    second = Worker()
+    assert not dead.exists()
+    assert Path(first.folder).exists()
+    first.close()
+    second.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x\nModuleNotFoundError: No module named 'headwater'\ny", "no module headwater"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has ...", "another version"),
+        ('java.io.IOException: Cannot run program "python7": error=2', "no program python7"),
+    ],
+)
+def test_workers_that_cannot_work_are_told_from_those_that_died(text: str, told: str) -> None:
+    assert told in str(_missing(text))
+    assert _missing("Python worker exited unexpectedly (crashed)") is None
