@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import headwater as hw
 from headwater.database import Database
 from headwater.engine import room, segment_files
 from headwater.engine.local_tasks import LocalRunner
@@ -90,4 +91,28 @@ def test_the_largest_are_left_until_the_others_fit(tmp_path: Path, monkeypatch: 
         db.insert("customer", [{"ck": 10, "city": 1}])
         assert left[-1]
         assert all(one.startswith(("orders", "most")) for one in left[-1])
+    runner.close()
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_files, "_UNPACKED", 1 << 40)
+    runner = LocalRunner(1, 1, memory=MEMORY)
+    with Database(tmp_path / "tasks", placement="tasks", runner=runner, partitions=1) as db:
+        db.execute("CREATE TABLE t (g INT, x INT); CREATE VIEW v AS SELECT g, sum(x) AS s FROM t GROUP BY g")
+        db.insert("t", [(1, 1), (2, 2)])
+        db.insert("t", [(1, 5)])
+        plain = room._Task._look_at
+
+        def look_at(self: room._Task, cached: room.Cached, store: room.Store) -> None:
+            plain(self, cached, store)
+            for one in self._wanted(store):
+                Path(one.path).write_bytes(b"no longer what it was")
+
+        monkeypatch.setattr(room._Task, "_look_at", look_at)
+        with pytest.raises(hw.UserError, match="HW409") as told:
+            db.insert("t", [(1, 7)])
+        assert ".parquet" in told.value.message
+        assert (
+            told.value.__cause__ is None
+        )  # the task has said so; on Spark an exception would be lost
     runner.close()

@@ -110,6 +110,10 @@ class Headwater:
         tasks: bool = False,
     ) -> None:
         self._runner = LocalRunner(2, seed, mishaps=seed % 2 * 0.2) if tasks else None
+        #: In half of these cases no store fits into a worker's memory: all are read from their files.
+        self._large = mock.patch("headwater.engine.segment_files._UNPACKED", 1 << 40) if tasks and seed % 2 else None
+        if self._large is not None:
+            self._large.start()
         if self._runner is not None:
             partitions = random.Random(seed).choice((1, 2, 3, 5))
             database = Database(":memory:", placement="tasks", runner=self._runner, partitions=partitions)
@@ -463,6 +467,8 @@ class Headwater:
         self.database.close()
         if self._runner is not None:
             self._runner.close()
+        if self._large is not None:
+            self._large.stop()
 
 
 def _said(reading: Reading, text: str) -> object:

@@ -10,6 +10,7 @@ the segments that have come since, or made anew from all of them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from collections.abc import Generator, Iterable, Iterator
@@ -186,7 +187,10 @@ class _Task:
         try:
             found = cached.connection.execute(statement).fetchone()
         except duckdb.Error as error:
-            if run.view is None or not is_value_error(error):
+            if not is_value_error(error):  # perhaps a file that is read as it lies
+                with self._reading(one for each in cached.stores.values() if each.left for one in each.segments):
+                    raise
+            if run.view is None:
                 raise
             told = translate(error)
             self.report.failed = (run.view, told.code, told.message)
@@ -227,14 +231,20 @@ class _Task:
                 connection.execute(f'DELETE FROM {table} WHERE "{EPOCH}" > {upto}')
             missing = tuple(one for one in wanted if one.first > upto)
         if missing:
-            try:
+            with self._reading(missing):
                 connection.execute(f"INSERT INTO {table} SELECT * FROM read_parquet({path_list(missing)})")
-            except duckdb.Error as error:
-                self.report.broken = broken_one(missing, error)
-                if self.report.broken is None:
-                    raise
-                raise _Blamed from error
         lying.table, lying.segments = table, list(wanted)
+
+    @contextlib.contextmanager
+    def _reading(self, segments: Iterable[Segment]) -> Iterator[None]:
+        """If what is done fails because a segment cannot be read, the report says which."""
+        try:
+            yield
+        except duckdb.Error as error:
+            self.report.broken = broken_one([one for one in segments if one.path], error)
+            if self.report.broken is None:
+                raise
+            raise _Blamed from error
 
     def _left_in_files(self) -> set[str]:
         """The copies that are read from their files in each epoch: the largest, until the others fit into memory."""
@@ -262,13 +272,8 @@ class _Task:
             connection.execute(f"DROP TABLE {table}")
         connection.execute(store.create.replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1).replace(table, coming, 1))
         files = f" UNION ALL SELECT * FROM read_parquet({path_list(wanted)})" if wanted else ""
-        try:
+        with self._reading(wanted):
             connection.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM {coming}{files}")
-        except duckdb.Error as error:
-            self.report.broken = broken_one(wanted, error)
-            if self.report.broken is None:
-                raise
-            raise _Blamed from error
         lying.table, lying.segments, lying.own, lying.left = coming, list(wanted), None, True
 
     def _append(self, cached: Cached, step: Step, segment: Segment | None) -> None:
