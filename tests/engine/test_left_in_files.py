@@ -112,7 +112,5 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(hw.UserError, match="HW409") as told:
             db.insert("t", [(1, 7)])
         assert ".parquet" in told.value.message
-        assert (
-            told.value.__cause__ is None
-        )  # the task has said so; on Spark an exception would be lost
+        assert told.value.__cause__ is None  # the task has said so; on Spark an exception would be lost
     runner.close()
