@@ -62,6 +62,7 @@ def test_other_machines_have_paths_of_their_own() -> None:
 def test_workers_that_cannot_work(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path / "w", "tasks", partitions=2) as db:
         db.execute(VIEWS)
+        monkeypatch.setenv("PYSPARK_PYTHON", "no-such-python")
         monkeypatch.setattr(spark.sparkContext, "pythonExec", "no-such-python")
         with pytest.raises(hw.UserError, match="HW479") as raised:
             db.insert("t", [(1, 1)])
@@ -71,6 +72,20 @@ def test_workers_that_cannot_work(spark: Any, tmp_path: Path, monkeypatch: pytes
         assert bag(db, "SELECT * FROM t") == {}
         db.insert("t", [(1, 1)])
         assert bag(db, "SELECT * FROM w") == {(1, 1): 1}
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_session_that_took_the_first_python_of_the_path(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a user may have made it: what runs on this machine runs in our Python, and the session stays theirs."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "no-such-python")
+    with opened(tmp_path / "w", "tasks", partitions=2) as db:
+        db.execute(VIEWS)
+        db.insert("t", [(1, 1)])
+        assert bag(db, "SELECT * FROM w") == {(1, 1): 1}
+    assert spark.sparkContext.pythonExec == "no-such-python"
 
 
 @pytest.mark.spark

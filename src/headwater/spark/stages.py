@@ -12,8 +12,10 @@ import logging
 import os
 import pickle
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ from headwater.errors import UserError
 from headwater.spark.failures import reason_of
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("headwater")
@@ -79,11 +82,30 @@ class SparkRunner:
         raise AssertionError("the last job either ends or fails")
 
     def _job(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
-        first = self.session.sparkContext.parallelize(range(partitions), partitions)
-        sent = first.mapPartitions(_stage(plan, order, 1))
-        for level in range(2, levels + 1):
-            sent = sent.partitionBy(partitions, _itself).mapPartitions(_stage(plan, order, level))
+        context = self.session.sparkContext
+        with self._lock, _workers_like_us(context):
+            first = context.parallelize(range(partitions), partitions)
+            sent = first.mapPartitions(_stage(plan, order, 1))
+            for level in range(2, levels + 1):
+                sent = sent.partitionBy(partitions, _itself).mapPartitions(_stage(plan, order, level))
+            sent._jrdd  # noqa: B018  the last stage, too, takes Python's program from the context now
         return [parcel.data for _, parcel in sent.collect()]
+
+
+@contextmanager
+def _workers_like_us(context: SparkContext) -> Iterator[None]:
+    """Have stages that are made meanwhile run in this process's Python, if they run on its machine.
+
+    A session that somebody else has started takes the first `python3` of the path, which may know nothing of Headwater.
+    Where PYSPARK_PYTHON is set somebody has chosen, and on other machines paths are others.
+    """
+    theirs = context.pythonExec
+    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = theirs
 
 
 def _itself(partition: int) -> int:
