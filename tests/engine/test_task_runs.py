@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import headwater as hw
-from headwater.engine import away, faults
+from headwater.engine import away, faults, room
 from headwater.engine.local_tasks import LocalRunner
 from headwater.engine.parcels import Report
 from headwater.engine.workers import Worker
@@ -70,6 +70,29 @@ def test_what_workers_keep_of_an_epoch_that_is_undone(tmp_path: Path) -> None:
 def _fail(point: str) -> None:
     if point == "tasks done":
         raise ZeroDivisionError
+
+
+def test_what_workers_keep_does_not_grow_with_what_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A segment has each row once after others were put into it, and so has the table of a worker, sooner or later."""
+    monkeypatch.setattr(room, "FEW_ROWS", 100)
+    runner = LocalRunner(1, 1)
+    with opened(tmp_path / "w", runner) as db, hw.Database() as home:
+        for one in (db, home):
+            one.execute(TWO_LEVELS)
+        for number in range(80):
+            for one in (db, home):
+                one.insert("t", [(key, number) for key in range(20)])
+        assert db.query("SELECT * FROM v ORDER BY a").equals(home.query("SELECT * FROM v ORDER BY a"))
+    [worker] = runner._workers
+    rows = [lying.rows for cached in worker.rooms.values() for lying in cached.stores.values()]
+    held = [
+        cached.connection.execute(f"SELECT count(*) FROM {lying.table}").fetchone()
+        for cached in worker.rooms.values()
+        for lying in cached.stores.values()
+    ]
+    assert [(one,) for one in rows] == held
+    assert max(rows) < 1000, rows  # and 3,200 came to it
+    runner.close()
 
 
 class Mixing:

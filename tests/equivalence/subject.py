@@ -110,11 +110,14 @@ class Headwater:
         tasks: bool = False,
     ) -> None:
         self._runner = LocalRunner(2, seed, mishaps=seed % 2 * 0.2) if tasks else None
-        #: In half of these cases no store fits into a worker's memory: all are read from their files.
-        self._large = mock.patch("headwater.engine.segment_files._UNPACKED", 1 << 40) if tasks and seed % 2 else None
-        if self._large is not None:
-            self._large.start()
+        #: What lies away is put together and read again soon. In half of these cases no store fits into the memory
+        #: of a worker: all are read from their files.
+        self._patched = contextlib.ExitStack()
         if self._runner is not None:
+            self._patched.enter_context(mock.patch("headwater.engine.room.MOST_SEGMENTS", 3))
+            self._patched.enter_context(mock.patch("headwater.engine.room.FEW_ROWS", 0))
+            if seed % 2:
+                self._patched.enter_context(mock.patch("headwater.engine.segment_files._UNPACKED", 1 << 40))
             partitions = random.Random(seed).choice((1, 2, 3, 5))
             database = Database(":memory:", placement="tasks", runner=self._runner, partitions=partitions)
         database = database or hw.connect(":memory:")  # type: ignore[assignment]
@@ -467,8 +470,7 @@ class Headwater:
         self.database.close()
         if self._runner is not None:
             self._runner.close()
-        if self._large is not None:
-            self._large.stop()
+        self._patched.close()
 
 
 def _said(reading: Reading, text: str) -> object:

@@ -14,7 +14,7 @@ from .check import check
 from .fuzz import report
 from .generate import make_case
 
-SEEDS = "0-29"
+SEEDS = "0-99"
 CHUNK = 10
 
 

@@ -41,6 +41,8 @@ from headwater.store.segments import ALL, Segment
 MOST_SEGMENTS = 12
 #: Segments are put together with those before them that are at most so many times as large.
 GROWTH = 4
+#: A table is read again from segments when it has so many times their rows, and some more.
+DEAD, FEW_ROWS = 2, 10_000
 
 
 class _Blamed(Exception):
@@ -185,7 +187,7 @@ class _Task:
 
     def _run(self, room: RoomPlan, cached: Cached, run: Run, statement: str) -> None:
         try:
-            found = cached.connection.execute(statement).fetchone()
+            found = _count_of(cached.connection, statement)
         except duckdb.Error as error:
             if not is_value_error(error):  # perhaps a file that is read as it lies
                 with self._reading(one for each in cached.stores.values() if each.left for one in each.segments):
@@ -195,7 +197,7 @@ class _Task:
             told = translate(error)
             self.report.failed = (run.view, told.code, told.message)
             raise _Blamed from error
-        self._count(room, run.table, int(found[0]) if found else 0)
+        self._count(room, run.table, found)
 
     # -- stores --------------------------------------------------------------------------------------------------------
 
@@ -206,7 +208,8 @@ class _Task:
         """Let a table hold what is committed of a store.
 
         What is there up to an epoch at which both what is there and what is wanted have a boundary is the same; what
-        came later goes, and what is missing is read.
+        came later goes, and what is missing is read. Segments are added up when they are put together and the table is
+        not, so it is read again when it has become much longer than they are.
         """
         lying = cached.stores.setdefault(store.relation, Lying())
         if lying.left:
@@ -223,16 +226,18 @@ class _Task:
         common = {one.last for one in there} & {one.last for one in wanted}
         upto = max(common, default=None)
         connection, table = cached.connection, sql(store_table(store.relation))
-        if lying.table is None or upto is None:
+        many = lying.rows > FEW_ROWS + DEAD * sum(one.rows for one in wanted)
+        if lying.table is None or upto is None or many:
             connection.execute(store.create.replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
-            missing = wanted
+            lying.rows, missing = 0, wanted
         else:
             if lying.segments[-1].last > upto:
-                connection.execute(f'DELETE FROM {table} WHERE "{EPOCH}" > {upto}')
+                lying.rows -= _count_of(connection, f'DELETE FROM {table} WHERE "{EPOCH}" > {upto}')
             missing = tuple(one for one in wanted if one.first > upto)
         if missing:
             with self._reading(missing):
-                connection.execute(f"INSERT INTO {table} SELECT * FROM read_parquet({path_list(missing)})")
+                query = f"INSERT INTO {table} SELECT * FROM read_parquet({path_list(missing)})"
+                lying.rows += _count_of(connection, query)
         lying.table, lying.segments = table, list(wanted)
 
     @contextlib.contextmanager
@@ -278,7 +283,8 @@ class _Task:
 
     def _append(self, cached: Cached, step: Step, segment: Segment | None) -> None:
         lying, epoch = cached.stores[step.relation], self._order.epoch
-        cached.connection.execute(f"INSERT INTO {lying.table} SELECT *, {epoch} FROM ({step.rows}) AS change")
+        query = f"INSERT INTO {lying.table} SELECT *, {epoch} FROM ({step.rows}) AS change"
+        lying.rows += _count_of(cached.connection, query)
         own = segment or Segment("", self._order.epoch, self._order.epoch, 0, 0, _generation(lying.segments))
         lying.segments = [*(one for one in lying.segments if one.last < own.first), own]
         lying.own = own
@@ -339,6 +345,12 @@ class _Task:
 def _coming(relation: str) -> str:
     """The table of what comes in an epoch to a store that is left in its files."""
     return sql(store_table(f"{relation}#coming"))
+
+
+def _count_of(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
+    """Run a statement; returns how many rows it changed."""
+    found = connection.execute(statement).fetchone()
+    return int(found[0]) if found else 0
 
 
 def _generation(segments: Iterable[Segment]) -> int:

@@ -28,6 +28,7 @@ class Lying:
         #: What this process appended itself, until it is seen among what is committed.
         self.own: Segment | None = None
         self.table: str | None = None
+        self.rows = 0
         #: It is no table but a view over the segments, beside a table with what comes in an epoch.
         self.left = False
 

@@ -31,7 +31,8 @@ SETTINGS: Mapping[str, str] = {
     # An epoch is one small job without a shuffle: adaptive planning and many partitions only cost.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
+    "spark.sql.files.minPartitionNum": "2",
+    "spark.sql.leafNodeDefaultParallelism": "2",
     # On a local disk the default manager spends most of a small batch on files of its own.
     "spark.sql.streaming.checkpointFileManagerClass": _FILES,
     "spark.sql.streaming.minBatchesToRetain": "10",
