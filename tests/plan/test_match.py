@@ -292,6 +292,11 @@ REFUSED = [
     ("SELECT shop, SUM(euros) AS e FROM sale GROUP BY shop", "SELECT SUM(euros) FROM sale WHERE id > 3", "sale.id"),
     ("SELECT SUM(euros) AS e FROM sale", "SELECT shop, SUM(euros) FROM sale GROUP BY shop", "one row for everything"),
     (
+        "SELECT SUM(euros) AS e FROM sale WHERE item = 1",
+        "SELECT SUM(euros) AS e FROM sale WHERE item = 1 AND item = 2",
+        "one row for everything",
+    ),
+    (
         "SELECT COUNT(*) AS n FROM sale WHERE shop = 'none'",
         "SELECT COUNT(*) FROM sale WHERE shop = 'none' GROUP BY shop",
         "one row for everything",

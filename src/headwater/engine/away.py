@@ -160,6 +160,8 @@ class Away:
         engine = self._engine
         before = engine.last_clock or dt.datetime.min
         self.spending.begin()
+        # Tasks of every round begin with what there was before the epoch: what an earlier round did comes as changes.
+        listed = {copy: dict(partitions) for copy, partitions in self.segments.listed.items()}
         for job in self.jobs(schedule, catalog):
             with self.spending.home.on("home"):
                 engine.flow(job.home, workspace, epoch, {}, net, clock, round_, parts)
@@ -178,7 +180,7 @@ class Away:
                 advanced,
                 frozenset(name for name in job.plan.feeds if workspace.is_batch(delta_of(name))),
                 frozenset(observed | kept | job.wanted),
-                {copy: self.segments.listed[copy] for copy in job.plan.reads if copy in self.segments.listed},
+                {copy: listed[copy] for copy in job.plan.reads if copy in listed},
                 memory=self._memory(),
                 together=-(-self.partitions // max(1, self._runner.places)),
             )

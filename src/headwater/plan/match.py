@@ -168,6 +168,8 @@ class _Way:
 
     def _as_they_are(self, mine: Groups, theirs: Groups) -> Node:
         """The query's groups are some of the view's."""
+        if not mine.keys and self._left:  # its one group is there even if no row is
+            raise NoMatch("shows one row for everything")
         facts = self._asked
         names_of = _Named(facts, mine, lambda scalar: scalar), _Named(facts, theirs, self._moved)
         asked = Facts([*self._query.conditions, *conjuncts(names_of[0].over(mine.having))], self._query.not_null)
