@@ -19,6 +19,21 @@ class Changes:
     def size(self) -> int:
         return sum(table.num_rows for table in (*self.insert.values(), *self.delete.values()))
 
+    def pieces(self, most: int) -> list[Changes]:
+        """The rows that come, in epochs of so many at most; none may go."""
+        assert not self.delete
+        count = -(-self.size // most)
+        return [
+            Changes({name: table.slice(*_part(table.num_rows, number, count)) for name, table in self.insert.items()})
+            for number in range(count)
+        ]
+
+
+def _part(rows: int, number: int, count: int) -> tuple[int, int]:
+    """Where one of so many equal parts begins, and how many rows it has."""
+    first, end = rows * number // count, rows * (number + 1) // count
+    return first, end - first
+
 
 @dataclass(frozen=True)
 class Round:

@@ -31,8 +31,6 @@ SCHEMA = "CREATE STREAM event (k BIGINT NOT NULL, note STRING NOT NULL, v BIGINT
 VIEW = "CREATE VIEW notes AS SELECT k, note, count(*) AS n, sum(v) AS v FROM event GROUP BY k, note"
 #: Bytes of a group's text, which cannot be packed.
 WIDTH = 500
-#: What Java and Python may take of an executor's memory, in MiB.
-HEAP, PYTHON = 1024, 1024
 
 
 @dataclass(frozen=True)
@@ -51,11 +49,7 @@ class Options:
 
 def run(report: Callable[[str], None], options: Options) -> Iterator[Row]:
     """Measure; yields a row of figures for each stretch of epochs."""
-    settings = {
-        **cluster(options.executors),
-        "spark.executor.memory": f"{HEAP}m",
-        "spark.executor.pyspark.memory": f"{PYTHON}m",
-    }
+    settings = cluster(options.executors)
     with scratch() as folder, Memory() as memory, _opened(folder / "w", options, settings) as db:
         with db.engine.lock:
             db.engine.connection.execute("SET memory_limit = '2GB'")

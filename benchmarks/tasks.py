@@ -6,10 +6,12 @@
 | Spark recompute | Spark evaluates the query over Parquet files on the same executors, with adaptive execution |
 | inline | Headwater in this process |
 
-All data but the last epochs is loaded in one epoch. Orders go as often as they come. What is measured is an epoch of
-many changes, from the call to the commit, by the clock and by the processors of all processes together. The files that
-Spark recomputes from are written beforehand, and nobody keeps its result. The machine's load is told with each figure:
-on one that does other work too, the clock says more of that than of this.
+All data but the last epochs is loaded first. Orders go as often as they come. What is measured is an epoch of many
+changes, from the call to the commit, by the clock and by the processors of all processes together. The systems run one
+after the other, each on executors of two GiB: half of that is Java's and half Python's in `tasks`, and all is Java's
+where Spark recomputes. Spark evaluates the query some times over files with the rows of the end, which are written
+beforehand; nobody keeps its result. The machine's load is told with each figure: on one that does other work too, the
+clock says more of that than of this.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tests.equivalence.bags import Bag
 from tests.queries.harness import unmatched
@@ -34,8 +38,8 @@ from benchmarks.changes import Changes, Plan
 from benchmarks.contest import Row
 from benchmarks.disk import processor_seconds, resident_below, scratch, usage
 from benchmarks.options import option
-from benchmarks.systems import LIMITS, SPARK, Headwater, Query, SparkRecompute, System, bag
-from benchmarks.tpch import KEYS, QUERIES, SPARK_QUERIES, schema_of
+from benchmarks.systems import LIMITS, SPARK, Headwater, System, bag
+from benchmarks.tpch import QUERIES, SPARK_QUERIES, schema_of
 from benchmarks.workloads.tpch import BARE, Data, Stream
 from headwater.database import Database
 from headwater.engine.away import Away
@@ -44,8 +48,10 @@ from headwater.spark.session import start_session
 TASKS, INLINE = "tasks", "inline"
 #: Of the orders, so many are there at a time: the others come later, each in place of one that goes.
 ACTIVE = 0.8
-#: Memory of an executor, in MiB: what is asked of the cluster, and what Java takes of it.
+#: Memory of an executor, in MiB, and what Java takes of it where Python works.
 MEMORY, HEAP = 2048, 1024
+#: Rows of an epoch while data is loaded.
+PIECE = 4_000_000
 SEGMENTS = ("BUILDING", "AUTOMOBILE", "MACHINERY", "HOUSEHOLD", "FURNITURE")
 TABLES = ["customer", "orders", "lineitem"]
 ALL = "both"
@@ -73,21 +79,19 @@ class Options:
 def run(report: Callable[[str], None], options: Options) -> Iterator[Row]:
     """Measure; yields one row of figures per case, number of executors and system."""
     with scratch() as folder:
-        made: dict[float, Data] = {}
+        expected: Expected = {}
         for scale in options.scale:
             report(f"making TPC-H data at scale {scale}")
-            made[scale] = Data(folder / f"data-{scale}", scale)
-        expected: Expected = {}
-        if INLINE in options.systems:
-            for data in made.values():
-                yield from _on_executors(report, folder, options, data, 0, None, expected)
-        for executors in options.executors if {TASKS, SPARK} & set(options.systems) else ():
-            session = start_session(folder / f"spark-{executors}", cluster(executors))
-            try:
-                for data in made.values():
-                    yield from _on_executors(report, folder, options, data, executors, session, expected)
-            finally:
-                session.stop()
+            data = Data(folder / f"data-{scale}", scale, only=TABLES)
+            if INLINE in options.systems:
+                yield from _measured(report, folder, options, data, INLINE, 0, None, expected)
+            for executors in options.executors:
+                for system in (one for one in (TASKS, SPARK) if one in options.systems):
+                    session = start_session(folder / f"spark-{time.monotonic_ns()}", cluster(executors, system))
+                    try:
+                        yield from _measured(report, folder, options, data, system, executors, session, expected)
+                    finally:
+                        session.stop()
 
 
 @dataclass(frozen=True)
@@ -153,27 +157,55 @@ class Kept(Headwater):
         return usage(self._folder).bytes
 
 
-class Recomputed(SparkRecompute):
-    """Spark on the executors, over files that both can read parts of; nobody keeps the result."""
+class Recomputed(System):
+    """Spark on the executors, over files that several tasks can read; nobody keeps the result."""
+
+    name = SPARK
+    recomputes = True
+
+    def __init__(self, folder: Path, query: str, session: Any) -> None:
+        self._folder, self._query, self._session = folder / "recomputed", query, session
+        self._folder.mkdir(parents=True)
+        self._came: dict[str, list[pa.Table]] = {}
+        self._gone: list[pa.Array] = []
+
+    def follow(self, epoch: Changes) -> None:
+        for name, rows in epoch.insert.items():
+            self._came.setdefault(name, []).append(rows)
+        self._gone += [rows.column("orderkey").combine_chunks() for rows in epoch.delete.values()]
 
     def lay_out(self) -> None:
-        self._layouts += 1
-        for name, table in self._rows.tables().items():
-            file = self._folder / f"{name}-{self._layouts}.parquet"
-            pq.write_table(table, file, row_group_size=250_000)
-            (self._folder / f"{name}-{self._layouts - 1}.parquet").unlink(missing_ok=True)
+        for name, tables in self._came.items():
+            file = self._folder / f"{name}.parquet"
+            with pq.ParquetWriter(file, tables[0].schema) as writer:
+                for rows in tables:
+                    if name == "orders" and self._gone:
+                        rows = rows.filter(pc.invert(pc.is_in(rows.column("orderkey"), pa.concat_arrays(self._gone))))
+                    writer.write_table(rows, row_group_size=250_000)
             self._session.read.parquet(str(file)).createOrReplaceTempView(name)
 
     def apply(self, epoch: Changes) -> None:
         self._session.sql(self._query).write.format("noop").mode("overwrite").save()
 
+    def contents(self) -> Bag:
+        return bag(self._session.sql(self._query).toArrow())
 
-def cluster(executors: int) -> dict[str, object]:
+    def interrupt(self) -> None:
+        self._session.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        self._came.clear()
+
+
+def cluster(executors: int, system: str = TASKS) -> dict[str, object]:
     """Spark's settings for executors in processes of their own, which find the same Python and the same code."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    memory: dict[str, object] = {"spark.executor.memory": f"{MEMORY}m"}
+    if system == TASKS:
+        memory = {"spark.executor.memory": f"{HEAP}m", "spark.executor.pyspark.memory": f"{MEMORY - HEAP}m"}
     return {
         "spark.master": f"local-cluster[{executors},1,{MEMORY}]",
-        "spark.executor.memory": f"{HEAP}m",
+        **memory,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "spark.driver.memory": "2g",
         "spark.default.parallelism": str(executors),
@@ -211,11 +243,6 @@ class Lane:
     load_seconds: float = 0.0
 
     def take(self, epoch: Changes, counted: bool) -> None:
-        self.system.follow(epoch)
-        if self.system.recomputes:
-            if len(self.wall) >= RECOMPUTED:
-                return
-            self.system.lay_out()
         used, mine, began = processor_seconds(), time.process_time(), time.perf_counter()
         self.system.apply(epoch)
         wall, processor = time.perf_counter() - began, processor_seconds() - used
@@ -232,19 +259,22 @@ class Lane:
                 self.longest.append(sum(away.spending.longest(processor=True).values()))
 
 
-def _on_executors(
+def _measured(
     report: Callable[[str], None],
     folder: Path,
     options: Options,
     data: Data,
+    system: str,
     executors: int,
     session: Any,
     expected: Expected,
 ) -> Iterator[Row]:
-    """All cases on some executors, or in this process if there are none."""
+    """All cases of a system on some executors, or in this process if there are none."""
     orders = data.table("orders", ["orderkey"]).num_rows
     for changes in options.changes:
         for case in cases(options):
+            if system == SPARK and len(case.views) > 1:
+                continue
             stream = Stream(data, TABLES, BARE, active=int(ACTIVE * orders))
             load, rounds = stream.rounds([Plan(changes, options.warm_up, options.measured)])
             if not rounds or rounds[0].epochs[-1].size < changes // 2:
@@ -252,29 +282,26 @@ def _on_executors(
                 continue
             around: Row = {"query": case.name, "views": len(case.views), "scale": data.scale, "changes": changes}
             place = _place(folder)
-            with ExitStack() as opened:
-                lanes = [
-                    Lane(opened.enter_context(closing(one)), executors)
-                    for one in _systems(place, options, case, executors, session)
-                ]
-                _run(report, case, lanes, load, rounds[0].epochs, rounds[0].warm_up)
-                for lane in lanes:
-                    found = lane.system.contents()
-                    wrong = list(unmatched(found, expected.setdefault((data.scale, case.name, changes), found)))
-                    assert not wrong, f"{case.name}: {lane.system.name} is wrong: {wrong[:3]}"
-                    yield {**around, **_figures(lane)}
+            with closing(_system(place, options, case, system, executors, session)) as one:
+                lane = Lane(one, executors)
+                _run(report, case, lane, load, rounds[0].epochs, rounds[0].warm_up)
+                found = one.contents()
+                wrong = list(unmatched(found, expected.setdefault((data.scale, case.name, changes), found)))
+                assert not wrong, f"{case.name}: {one.name} is wrong: {wrong[:3]}"
+                yield {**around, **_figures(lane)}
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _systems(place: Path, options: Options, case: Case, executors: int, session: Any) -> Iterator[System]:
-    if session is None:
-        yield Kept(place, case, INLINE)
-        return
-    if TASKS in options.systems:
+def _system(place: Path, options: Options, case: Case, system: str, executors: int, session: Any) -> System:
+    if system == INLINE:
+        return Kept(place, case, INLINE)
+    if system == TASKS:
         partitions = options.partitions or executors
-        yield Kept(place, case, TASKS, placement="tasks", partitions=partitions, spark=cluster(executors))
-    if SPARK in options.systems and len(case.views) == 1:
-        yield _recomputed(place, case, session)
+        return Kept(place, case, TASKS, placement="tasks", partitions=partitions, spark=cluster(executors))
+    mine = session.newSession()
+    for key, value in RECOMPUTING.items():
+        mine.conf.set(key, value)
+    return Recomputed(place, SPARK_QUERIES[case.name], mine)
 
 
 def _place(folder: Path) -> Path:
@@ -283,36 +310,30 @@ def _place(folder: Path) -> Path:
     return place
 
 
-def _recomputed(place: Path, case: Case, session: Any) -> Recomputed:
-    mine = session.newSession()
-    for key, value in RECOMPUTING.items():
-        mine.conf.set(key, value)
-    return Recomputed(
-        place / "recomputed", Query(case.name, SPARK_QUERIES[case.name], schema_of(TABLES, BARE), KEYS), mine
-    )
-
-
 def _run(
     report: Callable[[str], None],
     case: Case,
-    lanes: Sequence[Lane],
+    lane: Lane,
     load: Changes,
     epochs: Sequence[Changes],
     warm_up: int,
 ) -> None:
-    for lane in lanes:
-        report(f"{case.name}: {lane.system.name} on {lane.executors} executors loads {load.size:,} rows")
-        began = time.perf_counter()
-        if not lane.system.recomputes:
-            lane.take(load, counted=False)
-        else:
-            lane.system.follow(load)
+    system = lane.system
+    report(f"{case.name}: {system.name} on {lane.executors} executors loads {load.size:,} rows")
+    began = time.perf_counter()
+    if isinstance(system, Recomputed):
+        for epoch in (load, *epochs):
+            system.follow(epoch)
+        system.lay_out()
+        for number in range(RECOMPUTED + 1):
+            lane.take(epochs[-1], counted=number > 0)
+    else:
+        for piece in load.pieces(PIECE):
+            system.apply(piece)
         lane.load_seconds = time.perf_counter() - began
-    for number, epoch in enumerate(epochs):
-        for lane in lanes:
+        for number, epoch in enumerate(epochs):
             lane.take(epoch, counted=number >= warm_up)
-    for lane in lanes:
-        report(f"  {lane.system.name}: {', '.join(f'{one:.2f}' for one in lane.wall)} s")
+    report(f"  {', '.join(f'{one:.2f}' for one in lane.wall)} s")
 
 
 def _figures(lane: Lane) -> Row:

@@ -74,9 +74,19 @@ PREFIXES |= {"customer": "c_", "orders": "o_", "lineitem": "l_"}
 class Data:
     """The rows of all tables at one scale, each table in a random order of its own."""
 
-    def __init__(self, folder: Path, scale: float, seed: int = 1) -> None:
+    def __init__(self, folder: Path, scale: float, seed: int = 1, only: Sequence[str] = ()) -> None:
+        """Make them.
+
+        Args:
+            folder: where files go.
+            scale: the scale factor.
+            seed: of the orders of rows.
+            only: tables of the paper's queries, with nothing else; by default all tables that are used here.
+        """
         self.scale = scale
         wanted = {name: dict.fromkeys(self._full(name)) for name in BARE}
+        if only:
+            wanted = {name: dict.fromkeys(PREFIXES[name] + column for column in BARE[name]) for name in only}
         command = [str(Path(sys.executable).parent / "tpchgen-cli"), "parquet", "-s", str(scale)]
         command += ["--tables", ",".join(wanted), "--output-dir", str(folder)]
         subprocess.run(command, check=True, capture_output=True)

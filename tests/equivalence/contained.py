@@ -154,10 +154,15 @@ def _joined(tree: Node, rng: random.Random, other: Scan) -> Node:
 
 
 def _replaced(tree: Node, old: Node, new: Node) -> Node:
-    """The tree with one node for another, wherever it stands."""
-    if tree is old:
-        return new
-    return rebuild(tree, tuple(_replaced(child, old, new) for child in tree.children))
+    """The tree with one node for another, wherever it stands; what stands in several places stays one object."""
+    done = {id(old): new}
+
+    def one(part: Node) -> Node:
+        if id(part) not in done:
+            done[id(part)] = rebuild(part, tuple(map(one, part.children)))
+        return done[id(part)]
+
+    return one(tree)
 
 
 _CHANGES: tuple[_Change, ...] = (

@@ -124,6 +124,18 @@ def test_indexes_that_cannot_be(db: hw.Database, statement: str, code: str) -> N
     assert caught.value.code == code
 
 
+def test_keys_that_are_given_in_another_order_than_they_are_stored(db: hw.Database) -> None:
+    """What is remembered of the values of one index is no other's."""
+    for name, columns in (("p", "x, y"), ("q", "y, x")):
+        db.execute(f"CREATE TABLE {name} (x INT, y INT); INSERT INTO {name} VALUES (1, 2), (2, 1), (3, 4)")
+        db.execute(f"CREATE INDEX of_{name} ON {name} ({columns})")
+    assert db.get("p", (1, 2)) == {"x": 1, "y": 2}
+    assert db.get("q", (1, 2)) == {"x": 2, "y": 1}
+    assert db.get("q", (4, 3)) == {"x": 3, "y": 4}
+    assert db.get("p", (4, 3)) is None
+    assert db.getting.points.scanned == 0
+
+
 def test_every_type_of_a_key(db: hw.Database) -> None:
     moment = dt.datetime(2026, 1, 2, 3, 4, 5)
     db.execute("CREATE TABLE t (b BOOLEAN, i BIGINT, d DECIMAL(10, 2), s STRING, day DATE, at TIMESTAMP, a ARRAY<INT>)")

@@ -6,10 +6,14 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 import headwater as hw
+from headwater.engine import away as away_module
+from headwater.engine import room
+from headwater.engine.local_tasks import LocalRunner
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
@@ -30,19 +34,27 @@ QUERIES = [
     "SELECT id FROM sale WHERE euros > (SELECT avg(euros) FROM sale)",
     "SELECT id, CASE WHEN euros IS NULL THEN 'none' ELSE concat(shop, '-', euros) END AS c FROM sale",
     "SELECT k, x FROM feed",
+    "SELECT * FROM pairs",
+    "SELECT p.shop, t.euros, count(*) AS n, max(p.at) AS at FROM pairs p JOIN total t ON p.shop = t.shop GROUP BY ALL",
+    "SELECT * FROM every CROSS JOIN none",
 ]
 
 
-@pytest.fixture(scope="module")
-def db() -> Iterator[hw.Database]:
-    with hw.connect() as database:
-        assert isinstance(database, hw.Database)
+@pytest.fixture(scope="module", params=["home", "away"])
+def db(request: pytest.FixtureRequest) -> Iterator[hw.Database]:
+    """A warehouse; away, its views lie in segments, and Spark reads these."""
+    runner = LocalRunner() if request.param == "away" else None
+    placed = {"placement": "tasks", "runner": runner, "partitions": 3} if runner else {}
+    with hw.Database(":memory:", **placed) as database:  # type: ignore[arg-type]
         database.execute("""
             CREATE TABLE sale (id INT PRIMARY KEY, shop STRING, euros INT, price DECIMAL(10, 2), at TIMESTAMP, day DATE,
                                tags ARRAY<STRING>);
             CREATE STREAM readings (x INT) RETAIN ALL;
             CREATE STREAM feed (k INT, x DOUBLE) KEY (k) RETAIN ALL;
-            CREATE VIEW total AS SELECT shop, sum(euros) AS euros FROM sale GROUP BY shop HAVING sum(euros) > 40
+            CREATE VIEW total AS SELECT shop, sum(euros) AS euros FROM sale GROUP BY shop HAVING sum(euros) > 40;
+            CREATE VIEW pairs AS SELECT shop, day, price, at, tags, x FROM sale JOIN readings ON x = id % 6;
+            CREATE VIEW every AS SELECT max(price) AS n, sum(price) AS p FROM sale;
+            CREATE VIEW none AS SELECT count(*) AS m FROM sale WHERE id < 0
         """)
         at = dt.datetime(2026, 1, 1, 12, 30, 15, 250_000)
         database.insert(
@@ -57,6 +69,8 @@ def db() -> Iterator[hw.Database]:
         database.insert("readings", [(i % 6,) for i in range(20)])
         database.insert("feed", [(1, 1.5), (2, float("nan")), (1, -0.25)])
         yield database
+    if runner is not None:
+        runner.close()
 
 
 def bag(table: object) -> Counter[str]:
@@ -115,3 +129,30 @@ def test_what_spark_cannot_answer(db: hw.Database, query: str, engine: str | Non
     with pytest.raises(hw.HeadwaterError) as caught:
         db.query(query, engine=engine) if query.startswith("SELECT") else db.execute(query)
     assert caught.value.code == code
+
+
+def test_what_lies_away_is_read_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not written again, and the files that a query reads stay, whatever becomes of the view meanwhile."""
+    monkeypatch.setattr(away_module, "GRACE_SECONDS", -1.0)
+    monkeypatch.setattr(room, "MOST_SEGMENTS", 2)
+    runner = LocalRunner()
+    with hw.Database(tmp_path / "w", placement="tasks", runner=runner, partitions=2) as db:
+        db.execute("CREATE TABLE t (a INT, b INT); CREATE VIEW v AS SELECT a, sum(b) AS s FROM t GROUP BY a")
+        for number in range(4):
+            db.insert("t", [(key, number) for key in range(20)])
+        query = "SELECT v.a, s, b FROM v JOIN t ON v.a = t.a"
+        assert bag(db.query(query, engine="spark")) == bag(db.query(query, engine="duckdb"))
+        answers = db._answers()
+        [lying] = answers._lying.values()
+        assert len(lying.partitions) == 2
+        written = {path.name for path in (tmp_path / "w" / "spark" / "answers").iterdir()}
+        assert written == {f"{b't'.hex()}.parquet"}
+        for number in range(8):
+            db.insert("t", [(key, number) for key in range(20)])
+        assert all(Path(path).exists() for path in lying.paths)
+        rows = [one for number in range(2) for table in lying.rows(number, 1 << 30) for one in table.to_pylist()]
+        assert sum(one["s"] for one in rows) == 20 * 6
+        assert bag(db.query(query, engine="spark")) == bag(db.query(query, engine="duckdb"))
+        db.insert("t", [(0, 0)])
+        assert not any(Path(path).exists() for path in lying.paths)
+    runner.close()

@@ -15,6 +15,7 @@ import pickle
 import shutil
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +110,8 @@ class Away:
         self._sizes_before: dict[str, float] | None = None
         self._written: set[str] = set()
         self._spent: list[tuple[float, str]] = []
+        #: Files that somebody reads, and how many do.
+        self._held: Counter[str] = Counter()
         self._swept = time.monotonic()
         #: What the transaction under way writes: attempts of tasks, and files of our own.
         self._attempts: list[str] = []
@@ -450,10 +453,24 @@ class Away:
         now = time.monotonic()
         self._spent += [(now, path) for path in self.segments.spent]
         self.segments.spent.clear()
-        while self._spent and self._spent[0][0] < now - GRACE_SECONDS:
-            Path(self._spent.pop(0)[1]).unlink(missing_ok=True)
+        kept: list[tuple[float, str]] = []
+        for since, path in self._spent:
+            if since < now - GRACE_SECONDS and path not in self._held:
+                Path(path).unlink(missing_ok=True)
+            else:
+                kept.append((since, path))
+        self._spent = kept
         if self._swept < now - SWEEP_SECONDS:
             self._sweep(time.time() - SWEEP_SECONDS)
+
+    def hold(self, paths: Sequence[str]) -> None:
+        """Somebody reads some files: they stay until these are released, whether they count or not."""
+        with self._engine.lock:
+            self._held.update(paths)
+
+    def release(self, paths: Sequence[str]) -> None:
+        with self._engine.lock:
+            self._held -= Counter(paths)
 
     def undone(self) -> None:
         self.segments.undone()

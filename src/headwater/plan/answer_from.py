@@ -12,6 +12,9 @@ from headwater.plan.spjg import NoMatch, block_of, ungrouped
 
 #: So many views may stand in one block, one after the other.
 _MOST_VIEWS = 6
+#: No view is looked for that answers a block with more nodes, written out: what stands in several places makes a text
+#: grow by powers, and blocks are compared by their texts.
+_MOST_NODES = 3_000
 #: How many rows a relation has, about.
 Rows = Callable[[str], float]
 #: Whether to compute something from a view: rows that are read without it, and with it.
@@ -110,6 +113,7 @@ class _Rewriting:
         self._views, self._rows, self._decide, self._outcome = views, rows, decide, outcome
         self._done: dict[int, tuple[Node, Node]] = {}  # with the node, so that its id stays its own
         self._number = 0
+        self._sizes: dict[int, tuple[Node, int]] = {}
 
     def node(self, node: Node) -> Node:
         if id(node) not in self._done:
@@ -128,7 +132,7 @@ class _Rewriting:
 
     def _best(self, node: Node) -> Use | None:
         """The view that leaves the fewest rows to read for a block, if it is worth it."""
-        if isinstance(node, Scan | Values | Sum):
+        if isinstance(node, Scan | Values | Sum) or self._size(node) > _MOST_NODES:
             return None
         block = block_of(node)
         if block is None:
@@ -148,6 +152,12 @@ class _Rewriting:
             elif best is None or after < best.after:
                 best = Use(offer.view, made, before, after)
         return best
+
+    def _size(self, node: Node) -> int:
+        """How many nodes a tree has, written out."""
+        if id(node) not in self._sizes:
+            self._sizes[id(node)] = node, 1 + sum(map(self._size, node.children))
+        return self._sizes[id(node)][1]
 
     def _read(self, node: Node) -> float:
         """Rows of the relations that a tree reads; what stands in several places is read once."""

@@ -2,7 +2,8 @@
 
 Below them everything is linear and follows from deltas; they themselves store what they show. What stands above reads
 that as one more relation, named `view$1`, `view$2`, ... from the bottom up, under an alias with `#` in front, which no
-query can use. Equal blocks of a view are one.
+query can use. Equal blocks of a view are one, and so are groups that differ in their HAVING: below others, that is a
+condition on what is read.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from headwater.algebra.nodes import (
     transform,
 )
 from headwater.algebra.renaming import canonical
-from headwater.algebra.scalars import TRUE, Column, call, substitute
+from headwater.algebra.scalars import TRUE, Column, Scalar, call, conjuncts, substitute
+from headwater.algebra.scalars import transform as transform_scalar
 from headwater.delta.clock import coming_from, to_come
 from headwater.plan.first_rows import by_bucket
 from headwater.plan.program import Map
@@ -92,6 +94,10 @@ class _Cutter:
     def _replace(self, node: Node) -> Node:
         if not isinstance(node, Present | Over | Keep | During):
             return self.with_blocks_replaced(node)
+        if isinstance(node, Present) and (apart := having_apart(node)) is not None:
+            groups, condition = apart
+            rows = Filter(self._replace(groups), condition)
+            return Project(rows, tuple((f.name, Column(f.name, f.type)) for f in node.schema))
         if node not in self._seen:
             self._seen[node] = self._stored_once(self.with_blocks_replaced(node))
         return self._read(self._seen[node], node.column_names)
@@ -133,6 +139,33 @@ class _Cutter:
         if isinstance(node, Over) or (isinstance(node, Sum) and node.picks and not _merges(node)):
             return node if is_stored(node.input) else rebuild(node, (self._kept(node.input),))
         return node
+
+
+def having_apart(groups: Present) -> tuple[Present, Scalar] | None:
+    """Groups without their HAVING, and that as a condition on what they show; None if it must stay where it is.
+
+    Groups are stored whether they are shown or not, so this costs nothing, and groups of several views that differ in
+    nothing else are one map. It must stay if something would fail for a group that it leaves out, or not fail any more:
+    what may fail has to be shown, and has to be compared by the HAVING itself.
+    """
+    if groups.having == TRUE:
+        return None
+    shown = {one: Column(name, one.type) for name, one in reversed(groups.outputs)}
+    more: dict[str, Scalar] = {}
+
+    def over(scalar: Scalar) -> Scalar | None:
+        if scalar in shown:
+            return shown[scalar]
+        if isinstance(scalar, Column):
+            more[f"#having {scalar.name}"] = scalar
+            return Column(f"#having {scalar.name}", scalar.type)
+        return None
+
+    condition = transform_scalar(groups.having, over)
+    compared = {arg for part in conjuncts(condition) for arg in part.children}
+    if may_raise(condition) or any(may_raise(one) and shown[one] not in compared for _, one in groups.outputs):
+        return None
+    return replace(groups, outputs=(*groups.outputs, *more.items()), having=TRUE), condition
 
 
 def is_stored(node: Node) -> bool:

@@ -218,10 +218,11 @@ class Points:
         return known.chunk
 
     def _hash(self, reader: Reader, access: Access, values: Sequence[object]) -> int:
-        key = (access.hash_text, *values)
+        ordered = [values[i] for i in access.order]
+        key = (access.hash_text, *ordered)
         found = self._hashes.get(key)
         if found is None:
-            given = {emit.parameter(n): values[i] for n, i in enumerate(access.order)}
+            given = {emit.parameter(n): value for n, value in enumerate(ordered)}
             [(found,)] = reader[1].execute(reader[0], access.hash_text, given).fetchall()
             self._hashes[key] = int(found)
             if len(self._hashes) > _MOST_HASHES:

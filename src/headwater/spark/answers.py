@@ -16,14 +16,17 @@ from headwater import types as t
 from headwater.engine.arrow_types import arrow_schema
 from headwater.errors import NotSupported, UserError
 from headwater.serve.export import export
+from headwater.serve.lying import Lying
 from headwater.serve.query import Prepared
 from headwater.spark.failures import reason_of
 from headwater.spark.session import start_session
+from headwater.spark.stages import memory_of_task, memory_setting, workers_like_us
 from headwater.spark.tables import in_utc
 from headwater.spark.types import quoted, spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from headwater.engine.engine import Engine
 
@@ -34,7 +37,8 @@ class Answers:
     """Runs queries on Spark, one after the other, over files of what their relations hold.
 
     The text of a query is Spark SQL, so it is Spark's to evaluate; relations are temporary views there. The files are
-    all of one epoch, and are used again as long as none of the relations has changed.
+    all of one epoch, and are used again as long as none of the relations has changed. What lies away is not written
+    again: tasks evaluate it from its segments, which stay as long as they may be needed here.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -46,6 +50,7 @@ class Answers:
         self._lock = threading.Lock()
         self._session: SparkSession | None = None
         self._kept: tuple[tuple[str, ...], tuple[int, ...]] | None = None
+        self._lying: dict[str, Lying] = {}
 
     def run(self, text: str, query: Prepared, relations: Mapping[str, Prepared]) -> pa.Table:
         """The rows of a query.
@@ -70,11 +75,7 @@ class Answers:
                 self._session = start_session(self._folder.parent)
             self._export(relations, query)
             for name, one in relations.items():
-                fields = tuple(
-                    t.Field(shown, f.type) for shown, f in zip(one.answer.names, one.answer.node.schema, strict=False)
-                )
-                frame = self._session.read.schema(spark_schema(fields)).parquet(str(self._file(name)))
-                frame.createOrReplaceTempView(quoted(name))
+                self._frame(self._session, name, one).createOrReplaceTempView(quoted(name))
             try:
                 found = self._session.sql(text).toArrow()
             except Exception as error:
@@ -84,6 +85,13 @@ class Answers:
                 for name in relations:
                     self._session.catalog.dropTempView(name)
         return _in_our_types(found, query)
+
+    def _frame(self, session: SparkSession, name: str, query: Prepared) -> DataFrame:
+        answer = query.answer
+        fields = tuple(t.Field(shown, f.type) for shown, f in zip(answer.names, answer.node.schema, strict=False))
+        if name in self._lying:
+            return evaluated(session, self._lying[name], spark_schema(fields))
+        return session.read.schema(spark_schema(fields)).parquet(str(self._file(name)))
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name.encode().hex()}.parquet"
@@ -97,18 +105,48 @@ class Answers:
         if self._kept == held and stamps.steady(stores):
             return
         self._kept = None
+        self._release()
+
+        away = self._engine.away
+
+        def lies(name: str, found: Lying) -> None:
+            assert away is not None
+            self._lying[name] = found
+            away.hold(found.paths)
 
         def write(name: str, schema: pa.Schema, rows: Iterator[pa.Table]) -> None:
             with pq.ParquetWriter(self._file(name), in_utc(schema.empty_table()).schema) as file:
                 for one in rows:
                     file.write_table(in_utc(one))
 
-        export(self._engine.warehouse, relations, query.catalog, write)
+        export(self._engine.warehouse, relations, query.catalog, write, None if away is None else lies)
         self._kept = held
+
+    def _release(self) -> None:
+        for one in self._lying.values():
+            assert self._engine.away is not None
+            self._engine.away.release(one.paths)
+        self._lying.clear()
 
     def close(self) -> None:
         """Remove the files."""
+        self._release()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def evaluated(session: SparkSession, one: Lying, schema: StructType) -> DataFrame:
+    """What lies away, each partition evaluated in a task."""
+    memory = memory_setting(session) or memory_of_task()
+    count = len(one.partitions)
+
+    def evaluate(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for rows in one.rows(number, memory):
+                    yield from in_utc(rows).to_batches()
+
+    with workers_like_us(session.sparkContext):
+        return session.range(0, count, 1, count).mapInArrow(evaluate, schema)
 
 
 def _in_our_types(found: pa.Table, query: Prepared) -> pa.Table:

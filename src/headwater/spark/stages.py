@@ -83,7 +83,7 @@ class SparkRunner:
 
     def _job(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         context = self.session.sparkContext
-        with self._lock, _workers_like_us(context):
+        with self._lock, workers_like_us(context):
             first = context.parallelize(range(partitions), partitions)
             sent = first.mapPartitions(_stage(plan, order, 1))
             for level in range(2, levels + 1):
@@ -93,7 +93,7 @@ class SparkRunner:
 
 
 @contextmanager
-def _workers_like_us(context: SparkContext) -> Iterator[None]:
+def workers_like_us(context: SparkContext) -> Iterator[None]:
     """Have stages that are made meanwhile run in this process's Python, if they run on its machine.
 
     A session that somebody else has started takes the first `python3` of the path, which may know nothing of Headwater.

@@ -180,14 +180,15 @@ class Block:
         return [one for one in self.waiting if self.leaves_of(one) == {leaf}]
 
     def reads_as_it_is(self, leaf: int) -> bool:
-        """Whether a map of this leaf would only repeat what is stored anyway: a table, a view or a block, unfiltered.
+        """Whether a map of this leaf would only repeat what is stored anyway: a table or a view, unfiltered, or a block.
 
-        What is added up of a table by few columns is smaller than the table; of a block it is not.
+        What is added up of a table by few columns is smaller than the table; of a block it is not, and a condition on it
+        is its HAVING.
         """
         node = self.leaves[leaf]
-        if not isinstance(node, Scan) or node.grows or self.own(leaf):
+        if not isinstance(node, Scan) or node.grows:
             return False
-        return node.alias.startswith("#") or not self.factors(frozenset({leaf}))
+        return node.alias.startswith("#") or not (self.own(leaf) or self.factors(frozenset({leaf})))
 
     def raw(self, leaf: int, rows: Node | None = None) -> Part:
         """A leaf read as it is, or its change."""
