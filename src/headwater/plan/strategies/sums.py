@@ -180,10 +180,10 @@ class Block:
         return [one for one in self.waiting if self.leaves_of(one) == {leaf}]
 
     def reads_as_it_is(self, leaf: int) -> bool:
-        """Whether a map of this leaf would only repeat what is stored anyway: a table or a view, unfiltered, or a block.
+        """Whether a map of this leaf would only repeat what is stored: a table or a view, unfiltered, or a block.
 
-        What is added up of a table by few columns is smaller than the table; of a block it is not, and a condition on it
-        is its HAVING.
+        What is added up of a table by few columns is smaller than the table; of a block it is not, and a condition on
+        it is its HAVING.
         """
         node = self.leaves[leaf]
         if not isinstance(node, Scan) or node.grows:
