@@ -18,6 +18,8 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -252,10 +254,13 @@ class Away:
             if not workspace.rows(delta_of(relation)):
                 continue
             for ship in ships:
-                for partition, rows in divided(self._engine.connection, ship, order.partitions):
+                rows = divided(self._engine.connection, ship, order.partitions)
+                for partition, pieces in groupby(rows, key=itemgetter(0)):
                     path = str(room / f"{len(feeds)}.arrow")
-                    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
-                        writer.write_table(rows)
+                    _, first = next(pieces)
+                    with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, first.schema) as writer:
+                        for piece in chain([first], (one for _, one in pieces)):
+                            writer.write_table(piece)
                     feeds.append(Feed(ship.level, ship.room, partition, ship.table, path))
         return tuple(feeds)
 

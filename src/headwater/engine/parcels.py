@@ -6,9 +6,11 @@ import json
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from headwater.engine.segment_files import quoted
@@ -18,6 +20,9 @@ from headwater.store.segments import ALL, Listed, Segment
 
 #: A message between tasks holds about so many bytes at most: Spark moves it as one value.
 MESSAGE_BYTES = 8 << 20
+
+#: So many rows are taken out of a table at a time.
+BATCH_ROWS = 250_000
 
 #: The folder of changes that are wanted at home.
 RETURNED = "returned"
@@ -151,28 +156,30 @@ def messages(
     """The rows of a table, for each partition that they go to, in messages of a bounded size."""
     for partition, rows in divided(connection, ship, partitions):
         step = max(1, int(rows.num_rows * size / max(rows.nbytes, 1)))
-        chunks = [_packed(rows.slice(start, step)) for start in range(0, rows.num_rows, step)]
-        for each in range(partitions) if partition == ALL else (partition,):
-            yield from ((each, data) for data in chunks)
+        for start in range(0, rows.num_rows, step):
+            data = _packed(rows.slice(start, step))
+            for each in range(partitions) if partition == ALL else (partition,):
+                yield each, data
 
 
-def divided(connection: duckdb.DuckDBPyConnection, ship: Shipment, partitions: int) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of a table by the partition that they go to."""
+def divided(
+    connection: duckdb.DuckDBPyConnection, ship: Shipment, partitions: int, most: int = BATCH_ROWS
+) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of a table by the partition that they go to, some at a time."""
     items = ", ".join(quoted(text) for text in ship.columns)
     if ship.partition is None:
-        yield ALL, connection.sql(f"SELECT {items} FROM {ship.table}").to_arrow_table()
+        for batch in connection.sql(f"SELECT {items} FROM {ship.table}").to_arrow_reader(most):
+            yield ALL, pa.Table.from_batches([batch])
         return
     where = f"CAST({ship.partition.replace(f'${PARTITIONS}', str(partitions))} AS INTEGER)"
-    # Not `execute`: of what that returns, Arrow gets the rows in no order where several threads may work.
     query = f'SELECT {items}, {where} AS "#to" FROM {ship.table} ORDER BY "#to"'
-    rows: pa.Table = connection.sql(query).to_arrow_table()
-    to = rows.column("#to").to_numpy()
-    rows = rows.drop_columns(["#to"])
-    start = 0
-    while start < len(to):
-        end = int(to.searchsorted(to[start], side="right"))
-        yield int(to[start]), rows.slice(start, end - start)
-        start = end
+    for batch in connection.sql(query).to_arrow_reader(most):
+        to = batch.column("#to").to_numpy()
+        rows = pa.Table.from_batches([batch]).drop_columns(["#to"])
+        bounds = [0, *(np.flatnonzero(np.diff(to)) + 1).tolist(), len(to)]
+        for start, end in pairwise(bounds):
+            if end > start:
+                yield int(to[start]), rows.slice(start, end - start)
 
 
 def _packed(rows: pa.Table) -> bytes:

@@ -110,18 +110,18 @@ class _Task:
         if parcel.run not in self.report.took:
             self.report.took.append(parcel.run)
         with self._on("take"), pa.ipc.open_stream(parcel.data) as reader:
-            self._insert(room, parcel.table, reader.read_all())
+            self._insert(room, parcel.table, reader)
 
     def take_file(self, room: RoomPlan, feed: Feed) -> None:
-        with self._on("take"), pa.memory_map(feed.path) as source, pa.ipc.open_file(source) as reader:
-            self._insert(room, feed.table, reader.read_all())
+        # Some rows at a time, and not as a file that is mapped: Spark may limit what a process has of addresses.
+        with self._on("take"), pa.OSFile(feed.path) as source, pa.ipc.open_stream(source) as reader:
+            self._insert(room, feed.table, reader)
 
-    def _insert(self, room: RoomPlan, table: str, rows: pa.Table) -> None:
+    def _insert(self, room: RoomPlan, table: str, rows: pa.RecordBatchReader) -> None:
         connection = self._enter(room).connection
         connection.register("arriving", rows)
-        connection.execute(f"INSERT INTO {table} SELECT * FROM arriving")
+        self._count(room, table, _count_of(connection, f"INSERT INTO {table} SELECT * FROM arriving"))
         connection.unregister("arriving")
-        self._count(room, table, rows.num_rows)
 
     def _count(self, room: RoomPlan, table: str, rows: int) -> None:
         key = room.number, table
@@ -335,10 +335,14 @@ class _Task:
         self.report.returned.append((step.relation, path))
 
     def _ship(self, cached: Cached, ship: Shipment) -> Iterator[Parcel]:
-        with self._on("send"):
-            sent = list(messages(cached.connection, ship, self._order.partitions))
-        self.report.spending.sent += sum(len(data) for _, data in sent)
-        for partition, data in sent:
+        sent = messages(cached.connection, ship, self._order.partitions)
+        while True:
+            with self._on("send"):
+                found = next(sent, None)
+            if found is None:
+                return
+            partition, data = found
+            self.report.spending.sent += len(data)
             yield Parcel(ship.level, partition, ship.room, ship.table, data, self.report.run)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import pickle
+import resource
 import shutil
 import tempfile
 import uuid
@@ -12,12 +13,15 @@ from collections import OrderedDict
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from headwater.engine.tasks import TaskPlan
 from headwater.store.segments import Segment
 
 #: The folders in which workers put what does not fit into memory, and the file in each that its worker has locked.
 _SCRATCH, _LOCK = "headwater-task-", "lock"
+#: What the engine takes of the memory that is left in a process with a limit; and bytes that it cannot do without.
+ENGINES_SHARE, LEAST_MEMORY = 0.7, 64 << 20
 
 
 class Lying:
@@ -51,13 +55,11 @@ class Worker:
         self.folder = tempfile.mkdtemp(prefix=_SCRATCH)
         self._lock = (Path(self.folder) / _LOCK).open("ab")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self.instance = duckdb.connect(":memory:")
+        self.instance = duckdb.connect(":memory:", config={"threads": 1})
         self.instance.execute("SET preserve_insertion_order = false")
-        self.instance.execute("SET threads = 1")
         self.instance.execute(f"SET temp_directory = '{self.folder}'")
-        if memory is not None:
-            self.instance.execute(f"SET memory_limit = '{memory}B'")
-        self.memory = memory or 4 << 30
+        self.memory = _fitting(memory or 4 << 30)
+        self.instance.execute(f"SET memory_limit = '{self.memory}B'")
         self.rooms: OrderedDict[tuple[object, ...], Cached] = OrderedDict()
         self.plans: dict[str, TaskPlan] = {}
 
@@ -95,6 +97,15 @@ class Worker:
                 self.forget(key)
 
 
+def _fitting(memory: int) -> int:
+    """So many bytes, or what a limit of the process leaves for the engine: Spark may have set one for Python."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return memory
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return min(memory, max(LEAST_MEMORY, int((limit - taken) * ENGINES_SHARE)))
+
+
 def remove_orphans() -> None:
     """Remove what workers have left that were killed: nobody holds the lock in their folders."""
     for path in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*/{_LOCK}"):
@@ -110,6 +121,8 @@ def worker(memory: int | None = None) -> Worker:
     """The one of this process."""
     global _worker  # a process that Spark reuses has nothing else that lasts
     if _worker is None:
+        pa.set_cpu_count(1)
+        pa.set_io_thread_count(1)
         _worker = Worker(memory)
     return _worker
 

@@ -34,6 +34,9 @@ log = logging.getLogger("headwater")
 #: So many jobs are begun for the tasks of an epoch before it fails.
 MOST_JOBS = 3
 
+#: Without these, a process with Arrow and DuckDB reserves a gigabyte of addresses before it has done anything.
+_SPARING = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+
 #: Messages by the partition that they go to.
 Messages = Iterator[tuple[int, Parcel]]
 
@@ -97,15 +100,19 @@ def workers_like_us(context: SparkContext) -> Iterator[None]:
     """Have stages that are made meanwhile run in this process's Python, if they run on its machine.
 
     A session that somebody else has started takes the first `python3` of the path, which may know nothing of Headwater.
-    Where PYSPARK_PYTHON is set somebody has chosen, and on other machines paths are others.
+    Where PYSPARK_PYTHON is set somebody has chosen, and on other machines paths are others. Everywhere, workers reserve
+    no more addresses than they use: these are what Spark limits.
     """
-    theirs = context.pythonExec
+    theirs, environment = context.pythonExec, dict(context.environment)
+    context.environment.update({**_SPARING, **environment})
     if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable
     try:
         yield
     finally:
         context.pythonExec = theirs
+        context.environment.clear()
+        context.environment.update(environment)
 
 
 def _itself(partition: int) -> int:
