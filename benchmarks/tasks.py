@@ -8,8 +8,8 @@
 
 All data but the last epochs is loaded first. Orders go as often as they come. What is measured is an epoch of many
 changes, from the call to the commit, by the clock and by the processors of all processes together. The systems run one
-after the other, each on executors of two GiB: half of that is Java's and half Python's in `tasks`, and all is Java's
-where Spark recomputes. Spark evaluates the query some times over files with the rows of the end, which are written
+after the other, each on executors of two GiB: in `tasks` a third of that is Java's and the rest Python's, and all is
+Java's where Spark recomputes. Spark evaluates the query some times over files with the rows of the end, which are written
 beforehand; nobody keeps its result. The machine's load is told with each figure: on one that does other work too, the
 clock says more of that than of this.
 """
@@ -49,9 +49,9 @@ TASKS, INLINE = "tasks", "inline"
 #: Of the orders, so many are there at a time: the others come later, each in place of one that goes.
 ACTIVE = 0.8
 #: Memory of an executor, in MiB, and what Java takes of it where Python works.
-MEMORY, HEAP = 2048, 1024
+MEMORY, HEAP = 2048, 640
 #: Rows of an epoch while data is loaded.
-PIECE = 4_000_000
+PIECE = 1_000_000
 SEGMENTS = ("BUILDING", "AUTOMOBILE", "MACHINERY", "HOUSEHOLD", "FURNITURE")
 TABLES = ["customer", "orders", "lineitem"]
 ALL = "both"

@@ -21,7 +21,7 @@ from headwater.store.segments import Segment
 #: The folders in which workers put what does not fit into memory, and the file in each that its worker has locked.
 _SCRATCH, _LOCK = "headwater-task-", "lock"
 #: What the engine takes of the memory that is left in a process with a limit; and bytes that it cannot do without.
-ENGINES_SHARE, LEAST_MEMORY = 0.7, 64 << 20
+ENGINES_SHARE, LEAST_MEMORY = 0.5, 64 << 20
 
 
 class Lying:

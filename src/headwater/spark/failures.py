@@ -25,12 +25,18 @@ def reason_of(text: str) -> str:
     >>> reason_of("x\\nCaused by: a.BException: Encountered error while reading file file:///d/x.csv.  SQLSTATE: K\\n"
     ...           "Caused by: a.CException: The header is wrong.\\nExpected: b but found: c\\n\\tat x.y.Z")
     'file /d/x.csv: The header is wrong. Expected: b but found: c'
+    >>> reason_of("An exception was thrown from the Python worker:\\nTraceback (most recent call last):\\n"
+    ...           "  File \\"x.py\\", line 1, in f\\n    g()\\na.b.SomeError: it is wrong\\n")
+    'SomeError: it is wrong'
     """
     file = re.search(r"reading file (file:\S+?)\.?\s", text)
     causes = re.findall(r"Caused by: [\w.$]+(?:Exception|Error): (.*?)(?=\n\tat |\nCaused by|\Z)", text, re.DOTALL)
+    python = re.findall(r"^(?:\w+\.)*(\w+(?:Error|Exception|Exit|Interrupt)(?:: .*)?)$", text, re.MULTILINE)
     mismatch = re.search(r"Data type mismatches when reading Parquet column [^\n]*?(?= SQLSTATE)", text)
     if mismatch:
         reason = mismatch.group()
+    elif "Traceback (most recent call last)" in text and python:
+        reason = python[-1]
     elif causes:
         reason = causes[-1]
     else:

@@ -133,6 +133,12 @@ def _missing(text: str) -> str | None:
 
 
 def _failed(error: Exception, missing: str | None) -> UserError:
+    if missing is None and re.search(r"MemoryError|Out of Memory|OutOfMemory", str(error)):
+        return UserError(
+            "HW479",
+            f"the tasks of an epoch failed: {reason_of(str(error))}",
+            hint="nothing changed; raise spark.executor.pyspark.memory, or ALTER WAREHOUSE SET PARTITIONS to more",
+        )
     if missing is None:
         return UserError(
             "HW479",
