@@ -9,9 +9,9 @@
 All data but the last epochs is loaded first. Orders go as often as they come. What is measured is an epoch of many
 changes, from the call to the commit, by the clock and by the processors of all processes together. The systems run one
 after the other, each on executors of two GiB: in `tasks` a third of that is Java's and the rest Python's, and all is
-Java's where Spark recomputes. Spark evaluates the query some times over files with the rows of the end, which are written
-beforehand; nobody keeps its result. The machine's load is told with each figure: on one that does other work too, the
-clock says more of that than of this.
+Java's where Spark recomputes. Spark evaluates the query some times over files with the rows of the end, which are
+written beforehand; nobody keeps its result. The machine's load is told with each figure: on one that does other work
+too, the clock says more of that than of this.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ class Headwater:
         self._patched = contextlib.ExitStack()
         if self._runner is not None:
             self._patched.enter_context(mock.patch("headwater.engine.room.MOST_SEGMENTS", 3))
-            self._patched.enter_context(mock.patch("headwater.engine.room.FEW_ROWS", 0))
+            self._patched.enter_context(mock.patch("headwater.engine.room.STAGGERED", 1))
+            self._patched.enter_context(mock.patch("headwater.engine.room.FEW_ROWS", 8 * (seed % 3)))
             if seed % 2:
                 self._patched.enter_context(mock.patch("headwater.engine.segment_files._UNPACKED", 1 << 40))
             partitions = random.Random(seed).choice((1, 2, 3, 5))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
+import zlib
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
@@ -34,11 +35,12 @@ from headwater.engine.segment_files import (
 )
 from headwater.engine.spending import Spending
 from headwater.engine.tasks import PARTITIONS, CopyPlan, RoomPlan, Run, Shipment, Step, Store, TaskPlan
-from headwater.engine.workers import Cached, Lying, Worker
+from headwater.engine.workers import STORES_SHARE, Cached, Lying, Worker
 from headwater.store.segments import ALL, Segment
 
-#: So many segments of a copy lie beside each other in a partition; then the youngest are put together.
-MOST_SEGMENTS = 12
+#: So many segments of a copy lie beside each other in a partition, and a few more, not as many everywhere, so that not
+#: all are put together in the same epoch; then the youngest are.
+MOST_SEGMENTS, STAGGERED = 12, 8
 #: Segments are put together with those before them that are at most so many times as large.
 GROWTH = 4
 #: A table is read again from segments when it has so many times their rows, and some more.
@@ -258,7 +260,7 @@ class _Task:
             for room in level:
                 for store in room.stores:  # the same may lie in several rooms, each with a table of its own
                     sizes[store.copy] = sizes.get(store.copy, 0) + unpacked(self._wanted(store))
-        share = self._worker.memory // 2 // max(1, self._order.together)
+        share = self._worker.memory * STORES_SHARE / max(1, self._order.together)
         left: set[str] = set()
         total = sum(sizes.values())
         for copy in sorted(sizes, key=lambda one: (-sizes[one], one)):
@@ -301,17 +303,15 @@ class _Task:
         path = self._path(copy, partition)
         written = copy_to(cached.connection, rows, path)
         segment = Segment(path, epoch, epoch, written, Path(path).stat().st_size, _generation(there))
-        if len(there) >= MOST_SEGMENTS:
-            segment = self._merge(copy, partition, there, segment)
+        if copy.net and there and sum(one.rows for one in there[1:]) + written > max(FEW_ROWS, there[0].rows):
+            segment = self._merge(copy, partition, there, segment, 0)  # perhaps most of it is gone
+        elif len(there) >= MOST_SEGMENTS + zlib.crc32(f"{copy.name} {partition}".encode()) % STAGGERED:
+            segment = self._merge(copy, partition, there, segment, _first_young(there, written))
         self.report.segments.append((copy.name, partition, segment))
         return segment
 
-    def _merge(self, copy: CopyPlan, partition: int, there: tuple[Segment, ...], new: Segment) -> Segment:
-        """Put the youngest segments together with a new one."""
-        rows, first = new.rows, len(there)
-        while first > 0 and (there[first - 1].rows <= GROWTH * rows or len(there) - first < MOST_SEGMENTS // 2):
-            first -= 1
-            rows += there[first].rows
+    def _merge(self, copy: CopyPlan, partition: int, there: tuple[Segment, ...], new: Segment, first: int) -> Segment:
+        """Put segments, from one on, together with a new one."""
         path = self._path(copy, partition)
         files = (*there[first:], new)
         connection = self._worker.instance.cursor()
@@ -344,6 +344,15 @@ class _Task:
             partition, data = found
             self.report.spending.sent += len(data)
             yield Parcel(ship.level, partition, ship.room, ship.table, data, self.report.run)
+
+
+def _first_young(there: tuple[Segment, ...], rows: int) -> int:
+    """The first segment to be put together with so many new rows: the youngest that are not much larger are."""
+    first = len(there)
+    while first > 0 and (there[first - 1].rows <= GROWTH * rows or len(there) - first < MOST_SEGMENTS // 2):
+        first -= 1
+        rows += there[first].rows
+    return first
 
 
 def _coming(relation: str) -> str:

@@ -22,6 +22,8 @@ from headwater.store.segments import Segment
 _SCRATCH, _LOCK = "headwater-task-", "lock"
 #: What the engine takes of the memory that is left in a process with a limit; and bytes that it cannot do without.
 ENGINES_SHARE, LEAST_MEMORY = 0.5, 64 << 20
+#: What stores take of the engine's memory at most; the rest is for statements, which can do with little: they spill.
+STORES_SHARE = 0.75
 
 
 class Lying:
@@ -89,9 +91,9 @@ class Worker:
             self.instance.execute(f"DETACH {found.name}")
 
     def make_room(self, but: tuple[object, ...]) -> None:
-        """Give up rooms until the rest takes at most half of the memory."""
+        """Give up rooms until the rest leaves enough memory for statements."""
         for key in list(self.rooms):
-            if sum(one.size for one in self.rooms.values()) <= self.memory // 2:
+            if sum(one.size for one in self.rooms.values()) <= self.memory * STORES_SHARE:
                 return
             if key != but:
                 self.forget(key)
