@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import time
@@ -92,6 +93,26 @@ def test_what_workers_keep_does_not_grow_with_what_is_gone(tmp_path: Path, monke
     ]
     assert [(one,) for one in rows] == held
     assert max(rows) < 1000, rows  # and 3,200 came to it
+    runner.close()
+
+
+def test_changes_that_cannot_be_written_for_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of them is let go, so that the epoch can be undone."""
+    runner = LocalRunner(1, 1)
+    with opened(tmp_path / "w", runner) as db:
+        db.execute(TWO_LEVELS)
+        db.insert("t", [(1, 1), (2, 2)])
+
+        def full(path: str, pieces: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+
+        monkeypatch.setattr(away, "_write", full)
+        with pytest.raises(hw.UserError, match="HW406"):
+            db.insert("t", [(key, 5) for key in range(50)])
+        monkeypatch.undo()
+        assert db.query("SELECT count(*) AS n FROM t").to_pylist() == [{"n": 2}]
+        db.insert("t", [(1, 1)])
+        assert sorted(row["s"] for row in db.query("SELECT s FROM v").to_pylist()) == [2, 2]
     runner.close()
 
 

@@ -13,10 +13,11 @@ import datetime as dt
 import logging
 import pickle
 import shutil
+import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain, groupby
 from operator import itemgetter
@@ -114,6 +115,8 @@ class Away:
         self._spent: list[tuple[float, str]] = []
         #: Files that somebody reads, and how many do.
         self._held: Counter[str] = Counter()
+        #: Theirs: who reads must not wait for an epoch.
+        self._holding = threading.Lock()
         self._swept = time.monotonic()
         #: What the transaction under way writes: attempts of tasks, and files of our own.
         self._attempts: list[str] = []
@@ -254,14 +257,11 @@ class Away:
             if not workspace.rows(delta_of(relation)):
                 continue
             for ship in ships:
-                rows = divided(self._engine.connection, ship, order.partitions)
-                for partition, pieces in groupby(rows, key=itemgetter(0)):
-                    path = str(room / f"{len(feeds)}.arrow")
-                    _, first = next(pieces)
-                    with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, first.schema) as writer:
-                        for piece in chain([first], (one for _, one in pieces)):
-                            writer.write_table(piece)
-                    feeds.append(Feed(ship.level, ship.room, partition, ship.table, path))
+                with contextlib.closing(divided(self._engine.connection, ship, order.partitions)) as rows:
+                    for partition, pieces in groupby(rows, key=itemgetter(0)):
+                        path = str(room / f"{len(feeds)}.arrow")
+                        _write(path, (one for _, one in pieces))
+                        feeds.append(Feed(ship.level, ship.room, partition, ship.table, path))
         return tuple(feeds)
 
     def _take(self, job: Job, reports: Sequence[Report], workspace: Workspace) -> set[str]:
@@ -459,22 +459,23 @@ class Away:
         self._spent += [(now, path) for path in self.segments.spent]
         self.segments.spent.clear()
         kept: list[tuple[float, str]] = []
-        for since, path in self._spent:
-            if since < now - GRACE_SECONDS and path not in self._held:
-                Path(path).unlink(missing_ok=True)
-            else:
-                kept.append((since, path))
+        with self._holding:
+            for since, path in self._spent:
+                if since < now - GRACE_SECONDS and path not in self._held:
+                    Path(path).unlink(missing_ok=True)
+                else:
+                    kept.append((since, path))
         self._spent = kept
         if self._swept < now - SWEEP_SECONDS:
             self._sweep(time.time() - SWEEP_SECONDS)
 
     def hold(self, paths: Sequence[str]) -> None:
         """Somebody reads some files: they stay until these are released, whether they count or not."""
-        with self._engine.lock:
+        with self._holding:
             self._held.update(paths)
 
     def release(self, paths: Sequence[str]) -> None:
-        with self._engine.lock:
+        with self._holding:
             self._held -= Counter(paths)
 
     def undone(self) -> None:
@@ -520,6 +521,14 @@ class Nobody:
 
     def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         raise AssertionError("there are no tasks")
+
+
+def _write(path: str, pieces: Iterator[pa.Table]) -> None:
+    """Write rows to a file of Arrow's."""
+    first = next(pieces)
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, first.schema) as writer:
+        for piece in chain([first], pieces):
+            writer.write_table(piece)
 
 
 def _suspended_maps(catalog: Catalog) -> set[str]:

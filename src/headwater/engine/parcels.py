@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -152,34 +153,40 @@ def is_whole(reports: Sequence[Report], tasks: int) -> bool:
 
 def messages(
     connection: duckdb.DuckDBPyConnection, ship: Shipment, partitions: int, size: int = MESSAGE_BYTES
-) -> Iterator[tuple[int, bytes]]:
-    """The rows of a table, for each partition that they go to, in messages of a bounded size."""
-    for partition, rows in divided(connection, ship, partitions):
-        step = max(1, int(rows.num_rows * size / max(rows.nbytes, 1)))
-        for start in range(0, rows.num_rows, step):
-            data = _packed(rows.slice(start, step))
-            for each in range(partitions) if partition == ALL else (partition,):
-                yield each, data
+) -> Generator[tuple[int, bytes], None, None]:
+    """The rows of a table, for each partition that they go to, in messages of a bounded size; see `divided`."""
+    with closing(divided(connection, ship, partitions)) as pieces:
+        for partition, rows in pieces:
+            step = max(1, int(rows.num_rows * size / max(rows.nbytes, 1)))
+            for start in range(0, rows.num_rows, step):
+                data = _packed(rows.slice(start, step))
+                for each in range(partitions) if partition == ALL else (partition,):
+                    yield each, data
 
 
 def divided(
     connection: duckdb.DuckDBPyConnection, ship: Shipment, partitions: int, most: int = BATCH_ROWS
-) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of a table by the partition that they go to, some at a time."""
+) -> Generator[tuple[int, pa.Table], None, None]:
+    """The rows of a table by the partition that they go to, some at a time.
+
+    Whoever does not take all of them must close it: until then the connection does nothing else.
+    """
     items = ", ".join(quoted(text) for text in ship.columns)
     if ship.partition is None:
-        for batch in connection.sql(f"SELECT {items} FROM {ship.table}").to_arrow_reader(most):
-            yield ALL, pa.Table.from_batches([batch])
+        with connection.sql(f"SELECT {items} FROM {ship.table}").to_arrow_reader(most) as batches:
+            for batch in batches:
+                yield ALL, pa.Table.from_batches([batch])
         return
     where = f"CAST({ship.partition.replace(f'${PARTITIONS}', str(partitions))} AS INTEGER)"
     query = f'SELECT {items}, {where} AS "#to" FROM {ship.table} ORDER BY "#to"'
-    for batch in connection.sql(query).to_arrow_reader(most):
-        to = batch.column("#to").to_numpy()
-        rows = pa.Table.from_batches([batch]).drop_columns(["#to"])
-        bounds = [0, *(np.flatnonzero(np.diff(to)) + 1).tolist(), len(to)]
-        for start, end in pairwise(bounds):
-            if end > start:
-                yield int(to[start]), rows.slice(start, end - start)
+    with connection.sql(query).to_arrow_reader(most) as batches:
+        for batch in batches:
+            to = batch.column("#to").to_numpy()
+            rows = pa.Table.from_batches([batch]).drop_columns(["#to"])
+            bounds = [0, *(np.flatnonzero(np.diff(to)) + 1).tolist(), len(to)]
+            for start, end in pairwise(bounds):
+                if end > start:
+                    yield int(to[start]), rows.slice(start, end - start)
 
 
 def _packed(rows: pa.Table) -> bytes:

@@ -335,15 +335,15 @@ class _Task:
         self.report.returned.append((step.relation, path))
 
     def _ship(self, cached: Cached, ship: Shipment) -> Iterator[Parcel]:
-        sent = messages(cached.connection, ship, self._order.partitions)
-        while True:
-            with self._on("send"):
-                found = next(sent, None)
-            if found is None:
-                return
-            partition, data = found
-            self.report.spending.sent += len(data)
-            yield Parcel(ship.level, partition, ship.room, ship.table, data, self.report.run)
+        with contextlib.closing(messages(cached.connection, ship, self._order.partitions)) as sent:
+            while True:
+                with self._on("send"):
+                    found = next(sent, None)
+                if found is None:
+                    return
+                partition, data = found
+                self.report.spending.sent += len(data)
+                yield Parcel(ship.level, partition, ship.room, ship.table, data, self.report.run)
 
 
 def _first_young(there: tuple[Segment, ...], rows: int) -> int:

@@ -28,13 +28,16 @@ from headwater.algebra.nodes import (
     transform,
 )
 from headwater.algebra.renaming import canonical
-from headwater.algebra.scalars import TRUE, Column, Scalar, call, conjuncts, substitute
+from headwater.algebra.scalars import TRUE, Call, Column, Scalar, call, substitute
 from headwater.algebra.scalars import transform as transform_scalar
 from headwater.delta.clock import coming_from, to_come
 from headwater.plan.first_rows import by_bucket
 from headwater.plan.program import Map
 
 __all__ = ["cut", "fuse_present"]
+
+#: Functions that evaluate all of their arguments.
+_COMPARISONS = frozenset({"=", "<", "<=", ">", ">="})
 
 
 def fuse_present(node: Node) -> Node:
@@ -146,7 +149,8 @@ def having_apart(groups: Present) -> tuple[Present, Scalar] | None:
 
     Groups are stored whether they are shown or not, so this costs nothing, and groups of several views that differ in
     nothing else are one map. It must stay if something would fail for a group that it leaves out, or not fail any more:
-    what may fail has to be shown, and has to be compared by the HAVING itself.
+    what may fail has to be shown, and the HAVING has to be a comparison of it, and nothing else. The parts of an AND
+    guard each other.
     """
     if groups.having == TRUE:
         return None
@@ -162,7 +166,7 @@ def having_apart(groups: Present) -> tuple[Present, Scalar] | None:
         return None
 
     condition = transform_scalar(groups.having, over)
-    compared = {arg for part in conjuncts(condition) for arg in part.children}
+    compared = set(condition.args) if isinstance(condition, Call) and condition.function in _COMPARISONS else set()
     if may_raise(condition) or any(may_raise(one) and shown[one] not in compared for _, one in groups.outputs):
         return None
     return replace(groups, outputs=(*groups.outputs, *more.items()), having=TRUE), condition

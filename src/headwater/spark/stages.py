@@ -37,6 +37,9 @@ MOST_JOBS = 3
 #: Without these, a process with Arrow and DuckDB reserves a gigabyte of addresses before it has done anything.
 _SPARING = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
+#: A process has one context, whose settings are changed for a moment by whoever makes stages.
+_CHANGING = threading.Lock()
+
 #: Messages by the partition that they go to.
 Messages = Iterator[tuple[int, Parcel]]
 
@@ -86,7 +89,7 @@ class SparkRunner:
 
     def _job(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         context = self.session.sparkContext
-        with self._lock, workers_like_us(context):
+        with workers_like_us(context):
             first = context.parallelize(range(partitions), partitions)
             sent = first.mapPartitions(_stage(plan, order, 1))
             for level in range(2, levels + 1):
@@ -103,16 +106,17 @@ def workers_like_us(context: SparkContext) -> Iterator[None]:
     Where PYSPARK_PYTHON is set somebody has chosen, and on other machines paths are others. Everywhere, workers reserve
     no more addresses than they use: these are what Spark limits.
     """
-    theirs, environment = context.pythonExec, dict(context.environment)
-    context.environment.update({**_SPARING, **environment})
-    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
-    try:
-        yield
-    finally:
-        context.pythonExec = theirs
-        context.environment.clear()
-        context.environment.update(environment)
+    with _CHANGING:
+        theirs, environment = context.pythonExec, dict(context.environment)
+        context.environment.update({**_SPARING, **environment})
+        if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+            context.pythonExec = sys.executable
+        try:
+            yield
+        finally:
+            context.pythonExec = theirs
+            context.environment.clear()
+            context.environment.update(environment)
 
 
 def _itself(partition: int) -> int:
