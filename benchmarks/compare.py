@@ -17,6 +17,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
     "finance": ("query", "changes", "system"),
     "groups": ("case", "pipeline"),
     "growth": ("query", "scale", "changes", "system"),
+    "large_state": ("epochs of", "groups"),
     "pipeline": ("view", "changes", "system"),
     "proportion": ("view", "rows", "changes"),
     "queries": ("suite", "query"),
