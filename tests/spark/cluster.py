@@ -30,7 +30,7 @@ from tests.equivalence.generate import make_case
 from tests.equivalence.references import Interpreted, OnDuckDB
 from tests.equivalence.subject import Headwater
 from tests.faults.child import leftovers
-from tests.spark.processes import EXECUTOR, WORKER, Killer, Stopper, of_kind
+from tests.spark.processes import EXECUTOR, WORKER, Killer, of_kind
 from tests.spark.support import wait_until
 from tests.spark.twins import Twins, clock_of
 
@@ -38,11 +38,6 @@ SETTINGS = {
     "spark.master": "local-cluster[2,1,2048]",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # A task that takes much longer than others is run a second time, on the other executor.
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.quantile": "0.5",
-    "spark.speculation.minTaskRuntime": "500ms",
 }
 PARTITIONS = 2
 
@@ -117,20 +112,6 @@ class Chapters:
         assert any(one.endswith(".parquet") for one in leftovers(self.db)), "the other runs have left something"
         self.say("tasks that are run twice count once")
 
-    def slow(self, times: int) -> None:
-        """A worker hangs in the middle of epochs; another one does its tasks, and when it goes on it does them, too."""
-        stopper = Stopper(8.0)
-        faults.hook = stopper.reach
-        try:
-            while stopper.overtaken < times:
-                assert stopper.stopped < 4 * times, "nobody does what a worker does that hangs"
-                self.twins.step()
-                stopper.release()
-        finally:
-            faults.hook = None
-            stopper.release()
-        self.say(f"{times} times a task was done by another worker while its own hung: it counts once")
-
     def damage(self) -> None:
         """Segments are deleted behind the warehouse's back, of a view and of a copy of a table."""
         segments = away_of(self.db).segments
@@ -199,7 +180,6 @@ def main() -> int:
         chapters.begin()
         chapters.equal(options.epochs)
         chapters.twice()
-        chapters.slow(max(1, options.kills // 4))
         chapters.kills(options.kills)
         chapters.damage()
         chapters.reopen()

@@ -73,38 +73,3 @@ class Killer:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self._random.choice(found), signal.SIGKILL)
                     self.struck.append(kind)
-
-
-class Stopper:
-    """Stops one of Python's workers, as if its machine hung, when tasks begin, and lets it go on after a while.
-
-    Attributes:
-        stopped: how many times.
-        overtaken: how many times tasks were done before it went on.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._process: int | None = None
-        self._timer: threading.Timer | None = None
-        self.stopped = self.overtaken = 0
-
-    def reach(self, point: str) -> None:
-        # Each executor has a daemon and workers, which are its children: these have the larger numbers.
-        if point == "tasks begin" and self._process is None and (found := of_kind(WORKER)):
-            self._process = found[-1]
-            os.kill(self._process, signal.SIGSTOP)
-            self.stopped += 1
-            self._timer = threading.Timer(self._seconds, self.release)
-            self._timer.start()
-        elif point == "tasks done" and self._process is not None:
-            self.overtaken += 1
-
-    def release(self) -> None:
-        """Let it go on."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process, signal.SIGCONT)
-        self._process = None
