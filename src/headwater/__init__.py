@@ -60,6 +60,7 @@ def connect(
     spark_rows: int = SPARK_ROWS,
     spark: Mapping[str, object] | None = None,
     partitions: int | None = None,
+    memory: str | None = None,
 ) -> Database | RemoteDatabase:
     """Open a warehouse, making it if there is none.
 
@@ -75,6 +76,8 @@ def connect(
         spark: with placement `tasks`, settings for Spark, unless it runs already.
         partitions: with placement `tasks`, into how many parts maps are divided; by default as they are, and at first
             as many as Spark runs tasks at once.
+        memory: how much DuckDB may take in this process, such as `8GB`, most of the machine's by default. What it needs
+            besides, it puts on disk for the time being.
 
     Returns:
         The warehouse; or, while another process has it open, a connection to that process with the same methods.
@@ -91,6 +94,7 @@ def connect(
                 spark_rows=spark_rows,
                 spark=spark,
                 partitions=partitions,
+                memory=memory,
             )
         except WarehouseInUse as busy:
             try:

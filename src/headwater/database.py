@@ -77,6 +77,7 @@ class Database:
         spark_rows: int = SPARK_ROWS,
         spark: Mapping[str, object] | None = None,
         partitions: int | None = None,
+        memory: str | None = None,
         runner: Runner | None = None,
     ) -> None:
         check_arguments(placement, partitions)
@@ -93,7 +94,7 @@ class Database:
         # Runs at `close`, or when the interpreter ends without one: threads must not outlive the connection.
         self._shut = weakref.finalize(self, _close, parts, os.getpid())
         try:
-            self.warehouse = Warehouse(path)
+            self.warehouse = Warehouse(path, memory)
             parts.callback(self.warehouse.close)
             self.engine = Engine(self.warehouse, clock)
             parts.callback(self.engine.close)

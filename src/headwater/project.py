@@ -3,6 +3,7 @@
 ```toml
 warehouse = "warehouse"    # a folder, relative to this file
 placement = "inline"       # or "driver", "tasks"
+memory = "8GB"             # that DuckDB may take in this process
 
 [spark]                    # settings for Spark, kept as they are
 "spark.sql.shuffle.partitions" = 4
@@ -19,10 +20,11 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from headwater.errors import Source, Span, UserError
+from headwater.store.warehouse import is_amount
 
 PROJECT_FILE = "headwater.toml"
 PLACEMENTS = ("inline", "driver", "tasks")
-_KEYS = ("warehouse", "placement", "spark")
+_KEYS = ("warehouse", "placement", "memory", "spark")
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Project:
         folder: where `headwater.toml` is.
         warehouse: the warehouse's folder; not there before the first run.
         placement: where maintenance runs.
+        memory: how much DuckDB may take in the process that has the warehouse open.
         files: the `.sql` files of the folder, in order of name, which is the order they run in.
         spark: the `[spark]` table as written.
     """
@@ -40,6 +43,7 @@ class Project:
     folder: Path
     warehouse: Path
     placement: str
+    memory: str | None
     files: tuple[Path, ...]
     spark: Mapping[str, object] = field(default_factory=dict)
 
@@ -75,10 +79,14 @@ def load_project(folder: str | Path) -> Project:
     if placement not in PLACEMENTS:
         raise _misfit("placement", "one of " + ", ".join(f'"{p}"' for p in PLACEMENTS), source)
     warehouse = _text(settings, "warehouse", "warehouse", source)
+    memory = _text(settings, "memory", "", source) if "memory" in settings else None
+    if memory is not None and not is_amount(memory):
+        raise _misfit("memory", 'an amount such as "8GB"', source)
     return Project(
         folder=folder,
         warehouse=folder / Path(warehouse).expanduser(),
         placement=placement,
+        memory=memory,
         files=tuple(sorted((p for p in folder.glob("*.sql") if p.is_file()), key=lambda p: p.name)),
         spark=spark,
     )

@@ -22,7 +22,7 @@ def refusal(folder: Path, toml: str) -> UserError:
 def test_a_project_is_its_settings_and_its_files_in_order_of_name(tmp_path):
     folder = project(
         tmp_path,
-        'warehouse = "data/shop"\nplacement = "driver"\n[spark]\n"spark.sql.shuffle.partitions" = 4\n',
+        'warehouse = "data/shop"\nplacement = "driver"\nmemory = "2GB"\n[spark]\n"spark.sql.shuffle.partitions" = 4\n',
         "20_views.sql",
         "10_tables.sql",
         "notes.txt",
@@ -30,6 +30,7 @@ def test_a_project_is_its_settings_and_its_files_in_order_of_name(tmp_path):
     loaded = load_project(folder)
     assert loaded.warehouse == folder / "data/shop"
     assert loaded.placement == "driver"
+    assert loaded.memory == "2GB"
     assert [file.name for file in loaded.files] == ["10_tables.sql", "20_views.sql"]
     assert loaded.spark == {"spark.sql.shuffle.partitions": 4}
 
@@ -37,6 +38,7 @@ def test_a_project_is_its_settings_and_its_files_in_order_of_name(tmp_path):
 def test_an_empty_file_means_the_defaults(tmp_path):
     loaded = load_project(project(tmp_path, ""))
     assert (loaded.warehouse, loaded.placement, loaded.spark) == (tmp_path / "warehouse", "inline", {})
+    assert loaded.memory is None
 
 
 def test_an_absolute_warehouse_stays_absolute(tmp_path):
@@ -61,7 +63,15 @@ def test_an_unknown_table_is_shown_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("toml", "line"), [('placement = "moon"', 1), ("\nwarehouse = 3", 2), ('warehouse = ""', 1), ("spark = 1", 1)]
+    ("toml", "line"),
+    [
+        ('placement = "moon"', 1),
+        ("\nwarehouse = 3", 2),
+        ('warehouse = ""', 1),
+        ("spark = 1", 1),
+        ('memory = "much"', 1),
+        ("memory = 8", 1),
+    ],
 )
 def test_a_value_that_does_not_fit(tmp_path, toml, line):
     error = refusal(tmp_path, toml)

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
     project = load_project(args.project)
     placement = "tasks" if project.placement == "tasks" else "driver"
-    database = connect(project.warehouse, placement=placement, spark=project.spark)
+    database = connect(project.warehouse, placement=placement, spark=project.spark, memory=project.memory)
     if not isinstance(database, Database):
         holder = database.pid
         database.close()

@@ -26,6 +26,7 @@ class Target:
     path: str | Path
     placement: str | None = None
     spark: Mapping[str, object] = field(default_factory=dict)
+    memory: str | None = None
 
     @property
     def exists(self) -> bool:
@@ -35,7 +36,7 @@ class Target:
         """Open it, or reach it through the process that has it open."""
         from headwater import connect
 
-        return connect(self.path, placement=self.placement, spark=self.spark)
+        return connect(self.path, placement=self.placement, spark=self.spark, memory=self.memory)
 
     def open_existing(self) -> Database | RemoteDatabase:
         """Open it if it is there: a question about a warehouse must not make one.
@@ -63,7 +64,7 @@ def find_target(given: str | None) -> Target:
     folder = Path(given) if given is not None else Path()
     if (folder / PROJECT_FILE).exists():
         project = load_project(folder)
-        return Target(project.warehouse, project.placement, project.spark)
+        return Target(project.warehouse, project.placement, project.spark, project.memory)
     return Target(folder if given is not None else Path(DEFAULT_WAREHOUSE))
 
 

@@ -271,6 +271,22 @@ def rebuild_statements(one: Map, emitter: Emitter) -> tuple[Fill, Fill]:
     return fill(pending, emitter.groups(sums, (*keys, *payload))), fill(pending, minus)
 
 
+def first_fill(one: Map, emitter: Emitter, recomputed: bool) -> str:
+    """The statement that fills an empty map with all that its definition yields now."""
+    names = tuple(text for text, _ in stored_columns(one))
+    if recomputed:
+        rows: exp.Query = emitter.sharing(lambda: emitter.consolidated(emitter.rows(one.definition), names))
+    elif one.sums is not None:
+        rows = _partial_sums(one.sums, emitter)
+    elif one.present is not None:
+        rows = _groups_now(one, one.present, emitter, None)
+    elif one.keys is not None:
+        rows = emitter.consolidated(_windows_now(one, emitter, None), names)
+    else:
+        rows = emitter.consolidated(emitter.rows(one.definition), names)
+    return f"INSERT INTO {sql(store_table(one.name))} SELECT *, $epoch FROM ({sql(rows)}) AS found"
+
+
 def _insert(into: exp.Table, query: exp.Query) -> str:
     return sql(exp.Insert(this=into, expression=query))
 
@@ -303,7 +319,11 @@ def _settle_by_key(one: Map, emitter: Emitter, own: exp.Table) -> exp.Query:
     """What the touched keys show now, less what the store says they showed."""
     keys = _key_fields_of(one)
     names = [text for text, _ in stored_columns(one)]
-    new = _groups_now(one, one.present, emitter) if one.present is not None else _windows_now(one, emitter)
+    touched_keys = _TOUCHED if keys else None
+    if one.present is not None:
+        new: exp.Query = _groups_now(one, one.present, emitter, touched_keys)
+    else:
+        new = _windows_now(one, emitter, touched_keys)
     gone = as_column(exp.Neg(this=column(MULTIPLICITY)), MULTIPLICITY)
     old = exp.Select(expressions=[*(column(text) for text in names), gone])
     found = _stored_of_touched(own, keys, names, _table_of_touched())
@@ -315,15 +335,15 @@ def _settle_by_key(one: Map, emitter: Emitter, own: exp.Table) -> exp.Query:
     return change.with_(name(_TOUCHED), as_=touched.distinct(copy=False), materialized=True, copy=False)
 
 
-def _windows_now(one: Map, emitter: Emitter) -> exp.Query:
+def _windows_now(one: Map, emitter: Emitter, touched: str | None) -> exp.Query:
     assert isinstance(one.definition, Over)
-    return emitter.over(one.definition, _TOUCHED if one.keys else None, keys=True)
+    return emitter.over(one.definition, touched, keys=True)
 
 
-def _groups_now(one: Map, present: Present, emitter: Emitter) -> exp.Query:
+def _groups_now(one: Map, present: Present, emitter: Emitter, touched: str | None) -> exp.Query:
     sums = present.sums
     names = [text for text, _ in key_columns(sums)] + [text for text, _ in payload_columns(sums)]
-    new = emitter.groups(sums, tuple(names), _TOUCHED if sums.keys else None)
+    new = emitter.groups(sums, tuple(names), touched)
     return _shown(one, present, names, new, [text for text, _ in payload_columns(sums)])
 
 

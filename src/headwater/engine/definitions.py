@@ -164,7 +164,7 @@ def _create_view(engine: Engine, relation: Relation, made: Sequence[Relation], w
         if relation.changes is not None:
             engine.connection.execute(create_kept(relation))
         workspace = engine.workspace()
-        anew = {relation.name: plan_rebuild(relation, after)}
+        anew = {relation.name: replace(plan_rebuild(relation, after), empty=relation.changes is None)}
         engine.flow(engine.schedule_for(after, net), workspace, engine.epoch, anew, net)
         faults.reach("view filled")
         engine.change_catalog(after)

@@ -684,10 +684,12 @@ class Engine:
             for variable, moment in (("now", now), ("before", before)):
                 self.connection.execute(set_clock(variable, moment))
         anew: dict[str, tuple[Fill, ...]] = {}
+        at_once: dict[str, str] = {}
         for one in rebuilds.values():
             if self.away is not None:
                 self.away.bring_home(one.maps)
             anew |= one.statements(net)
+            at_once |= one.first_fills(net)
         changed, alone = workspace.changed, workspace.alone
         for stage in schedule.stages:
             if stage.synchronised is not None and round_ is not None:
@@ -703,6 +705,9 @@ class Engine:
                 workspace.fill(stage.parts.change, {"epoch": epoch})
                 if stage.append is not None:
                     self.connection.execute(stage.parts.withdrawal, {"epoch": epoch})
+            if stage.name in at_once:
+                self._append(stage.name, at_once[stage.name], epoch, stage.view)
+                continue
             for statement in anew.get(stage.name, ()):
                 self._fill_for_view(stage.view, workspace, statement)
             if stage.settle is not None:

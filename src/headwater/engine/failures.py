@@ -115,7 +115,8 @@ def translate(error: duckdb.Error) -> HeadwaterError:
     if "expression depth limit" in text:
         return UserError("HW002", "the statement is nested too deeply", hint="make parts of it views of their own")
     if isinstance(error, duckdb.OutOfMemoryException):
-        return UserError("HW407", f"out of memory or temporary space: {text}", hint="nothing changed")
+        hint = "nothing changed; allow more (memory=), make room for temporary files, or change less at once"
+        return UserError("HW407", f"out of memory or temporary space: {text}", hint=hint)
     if re.search("Corrupt database|checksum|Could not read", text):
         return UserError("HW404", f"the warehouse cannot be read: {text}", hint=DAMAGED)
     if isinstance(error, duckdb.IOException | duckdb.FatalException) or "Could not write" in text:

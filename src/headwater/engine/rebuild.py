@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headwater.algebra.nodes import Node, Scan, Values, transform
 from headwater.emit.duckdb import Emitter
 from headwater.emit.layout import Fill
-from headwater.emit.maintain import rebuild_statements
+from headwater.emit.maintain import first_fill, rebuild_statements
 from headwater.engine.history import History
 from headwater.plan.program import Map, Program
 from headwater.store.catalog import Catalog, Relation
@@ -24,6 +24,7 @@ class Rebuild:
         catalog: the catalogue of that epoch.
         maps: which of its maps; others are up to date, because other views need them too.
         before: the catalogue by which streams have been kept until now; that of the epoch by default.
+        empty: whether its maps hold nothing yet, and nobody is told what comes to them.
     """
 
     view: str
@@ -31,11 +32,28 @@ class Rebuild:
     catalog: Catalog
     maps: frozenset[str]
     before: Catalog | None = None
+    empty: bool = False
 
     def statements(self, net: bool) -> Mapping[str, tuple[Fill, ...]]:
         """What fills the pending table of each map; nothing for one that is recomputed anyway. `net`: see `Emitter`."""
         wanted = [one for one in self.program.maps if one.name in self.maps]
-        return {one.name: () if self.program.recomputes(one.name) else self._filling(one, net) for one in wanted}
+        return {one.name: () if self._is_whole(one) else self._filling(one, net) for one in wanted}
+
+    def first_fills(self, net: bool) -> Mapping[str, str]:
+        """What fills maps that are empty at once, without anything pending; `net`: see `Emitter`."""
+        emitter = Emitter(self.catalog.grouped, net)
+        wanted = [one for one in self.program.maps if one.name in self.maps and self._at_once(one)]
+        return {one.name: first_fill(one, emitter, self.program.recomputes(one.name)) for one in wanted}
+
+    def _is_whole(self, one: Map) -> bool:
+        """Whether nothing is pending for a map when it is evaluated anew."""
+        return self.program.recomputes(one.name) or self._at_once(one)
+
+    def _at_once(self, one: Map) -> bool:
+        if not self.empty or _not_kept(self.program, self.before or self.catalog):
+            return False
+        definition, by_group = History(self.before or self.catalog, self.maps).told(one.definition)
+        return definition == one.definition and not by_group
 
     def _filling(self, one: Map, net: bool) -> tuple[Fill, ...]:
         before = self.before or self.catalog

@@ -54,8 +54,17 @@ class WarehouseInUse(UserError):
 class Warehouse:
     """An open warehouse: the lock, the file, and the connection that writes."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, memory: str | None = None) -> None:
+        """Open a warehouse, or make one.
+
+        Args:
+            path: its folder, or `:memory:`.
+            memory: how much DuckDB may take, such as `8GB`; what it needs besides, it puts on disk for the time being.
+        """
+        if memory is not None and not is_amount(memory):
+            raise UserError("HW432", f"{memory!r} is no amount of memory", hint="a number and a unit, such as '8GB'")
         self.folder = None if str(path) == MEMORY else Path(path)
+        self._memory = memory
         self._lock: int | None = None
         self._owner = os.getpid()
         self._readers: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
@@ -96,6 +105,8 @@ class Warehouse:
     def _prepare(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Check what is there, or make it; one transaction, so that a kill leaves all or nothing."""
         connection.execute("SET preserve_insertion_order = false")
+        if self._memory is not None:
+            connection.execute(f"SET memory_limit = '{self._memory}'")
         tables = connection.execute(
             "SELECT schema_name || '.' || table_name FROM duckdb_tables() WHERE database_name = current_database()"
         ).fetchall()
@@ -243,6 +254,11 @@ def _check_log(folder: Path) -> None:
     if len(head) == _LONGEST_LOG_HEADER and not (file.exists() and _LOG.match(head)):
         reason = "its beginning is damaged" if file.exists() else f"{file.name} is missing beside it"
         raise UserError("HW404", f"the warehouse's log {log} cannot be used: {reason}", hint=DAMAGED)
+
+
+def is_amount(text: object) -> bool:
+    """Whether this is an amount of memory as DuckDB takes it, and not nothing."""
+    return isinstance(text, str) and re.fullmatch(r"0*[1-9]\d{0,8}(\.\d+)? ?[KMGT]i?B", text) is not None
 
 
 def closed() -> UserError:

@@ -19,15 +19,15 @@ def shrink(
     case: Case, kind: str, seconds: float = 60.0, run: Callable[[Case], Outcome] = check
 ) -> tuple[Case, Outcome | None]:
     """The smallest case found in that time whose failure is of the same kind, and what running it showed."""
-    deadline = time.monotonic() + seconds
+    deadline = time.process_time() + seconds
     tried = {str(case)}
     best: Outcome | None = None
     progress = True
-    while progress and time.monotonic() < deadline:
+    while progress and time.process_time() < deadline:
         progress = False
         for propose in PASSES:
             proposals = propose(case)
-            while (proposal := next(proposals, None)) is not None and time.monotonic() < deadline:
+            while (proposal := next(proposals, None)) is not None and time.process_time() < deadline:
                 candidate = _repaired(proposal)
                 if str(candidate) in tried:
                     continue
