@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import headwater as hw
 from headwater.database import Database
 from headwater.engine import room, segment_files
 from headwater.engine.local_tasks import LocalRunner
+from headwater.store.segments import Segment
 
 SCHEMA = """
 CREATE TABLE customer (ck INT NOT NULL, city INT NOT NULL);
@@ -114,3 +116,9 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
         assert ".parquet" in told.value.message
         assert told.value.__cause__ is None  # the task has said so; on Spark an exception would be lost
     runner.close()
+
+
+def test_too_little_memory_is_no_damage(tmp_path: Path) -> None:
+    gone = Segment(str(tmp_path / "gone.parquet"), 1, 1, 1, 1, 0)
+    assert segment_files.broken_one([gone], duckdb.IOException("what is this?")) == (gone.path, "it is gone")
+    assert segment_files.broken_one([gone], duckdb.OutOfMemoryException("there is none")) is None

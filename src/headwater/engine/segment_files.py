@@ -35,13 +35,15 @@ def put_together(connection: duckdb.DuckDBPyConnection, copy: CopyPlan, files: I
 def broken_one(
     segments: Iterable[Segment], error: duckdb.Error | None = None, deep: bool = False
 ) -> tuple[str, str] | None:
-    """Which of some segments cannot be read, and why; None if all can.
+    """Which of some segments cannot be read, and why; None if all can, or if there was too little memory to read them.
 
     Args:
         segments: which.
         error: what happened when they were read, if that is known.
         deep: read all that is in them, not only what says what is.
     """
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return None
     read = "max(hash(segment))" if deep or error is not None else f'max("{EPOCH}")'
     with duckdb.connect(":memory:") as connection:
         for one in segments:
@@ -50,6 +52,8 @@ def broken_one(
             try:
                 found = connection.execute(f"SELECT {read}, count(*) FROM read_parquet({path_list([one])}) AS segment")
                 [(_, rows)] = found.fetchall()
+            except duckdb.OutOfMemoryException:
+                raise
             except duckdb.Error as problem:
                 return one.path, str(problem).strip().split("\n", 1)[0]
             if rows != one.rows:

@@ -34,8 +34,13 @@ log = logging.getLogger("headwater")
 #: So many jobs are begun for the tasks of an epoch before it fails.
 MOST_JOBS = 3
 
-#: Without these, a process with Arrow and DuckDB reserves a gigabyte of addresses before it has done anything.
-_SPARING = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+#: Without these, a process with Arrow and DuckDB reserves a gigabyte of addresses before it has done anything, and DuckDB's
+#: allocator never gives any back.
+_SPARING = {
+    "MALLOC_ARENA_MAX": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "DUCKDB_JE_MALLOC_CONF": "retain:false,dirty_decay_ms:200",
+}
 
 #: A process has one context, whose settings are changed for a moment by whoever makes stages.
 _CHANGING = threading.Lock()
