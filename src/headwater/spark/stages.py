@@ -34,8 +34,8 @@ log = logging.getLogger("headwater")
 #: So many jobs are begun for the tasks of an epoch before it fails.
 MOST_JOBS = 3
 
-#: Without these, a process with Arrow and DuckDB reserves a gigabyte of addresses before it has done anything, and DuckDB's
-#: allocator never gives any back.
+#: Without these, a process with Arrow and DuckDB reserves a gigabyte of addresses before it has done anything, and
+#: DuckDB's allocator never gives any back.
 _SPARING = {
     "MALLOC_ARENA_MAX": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
