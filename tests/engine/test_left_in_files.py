@@ -10,7 +10,7 @@ import pytest
 
 import headwater as hw
 from headwater.database import Database
-from headwater.engine import room, segment_files
+from headwater.engine import merges, room, segment_files
 from headwater.engine.local_tasks import LocalRunner
 from headwater.store.segments import Segment
 
@@ -44,7 +44,7 @@ def epoch(rng: random.Random, db: Database, other: Database, living: list[tuple[
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_rows_are_the_same_wherever_a_store_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
-    monkeypatch.setattr(room, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(merges, "MOST_SEGMENTS", 3)
     looked: list[str] = []
     plain = room._Task._look_at
 

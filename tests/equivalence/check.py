@@ -146,6 +146,9 @@ class _Run:
             self.outcome.compared["borrowed views"] += self.subject.borrowed
         if isinstance(self.subject, Headwater) and self.subject.shared:
             self.outcome.compared["views with finer groups"] += self.subject.shared
+        if isinstance(self.subject, Headwater) and self.subject.merged:
+            self.outcome.compared["segments put together"] += self.subject.merged
+            self.outcome.compared["segments put together too late"] += self.subject.unlisted
         self._compare_past()
 
     def _advance(self, number: int) -> None:

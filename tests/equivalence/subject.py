@@ -23,6 +23,7 @@ from headwater.database import Database, _one_query
 from headwater.emit.probes import hashed
 from headwater.engine.copying import bring_up_to_date
 from headwater.engine.local_tasks import LocalRunner
+from headwater.engine.merging import Made, Merger
 from headwater.plan.answer_from import answer_from
 from headwater.plan.program import BlockPlan, Map
 from headwater.planning_groups import WORTH
@@ -110,13 +111,25 @@ class Headwater:
         tasks: bool = False,
     ) -> None:
         self._runner = LocalRunner(2, seed, mishaps=seed % 2 * 0.2) if tasks else None
+        #: Rolls for when segments are put together, and what has been and is not listed yet.
+        self._merges = random.Random(f"merges {seed}")
+        self._made: Made | None = None
+        self.merged = 0  #: partitions whose segments were put together beside the epochs
+        self.unlisted = 0  #: such as came too late
         #: What lies away is put together and read again soon. In half of these cases no store fits into the memory
         #: of a worker: all are read from their files.
         self._patched = contextlib.ExitStack()
         if self._runner is not None:
-            self._patched.enter_context(mock.patch("headwater.engine.room.MOST_SEGMENTS", 3))
-            self._patched.enter_context(mock.patch("headwater.engine.room.STAGGERED", 1))
+            # Mostly beside the epochs, and in some cases by them.
+            most, behind = self._merges.choice(((1, 2), (1, 4), (1, 8), (3, 1)))
+            self._patched.enter_context(mock.patch("headwater.engine.merges.MOST_SEGMENTS", most))
+            self._patched.enter_context(mock.patch("headwater.engine.merges.BEHIND", behind))
+            self._patched.enter_context(mock.patch("headwater.engine.merges.STAGGERED", 1))
+            self._patched.enter_context(mock.patch("headwater.engine.merges.FEW_ENTRIES", 8 * (seed % 3)))
             self._patched.enter_context(mock.patch("headwater.engine.room.FEW_ROWS", 8 * (seed % 3)))
+            # Beside the epochs nothing happens by itself: see `_put_together`.
+            self._patched.enter_context(mock.patch("headwater.engine.merging.Merger.nudge"))
+            self._patched.enter_context(mock.patch("headwater.engine.merging.RETRY_SECONDS", 0.0))
             if seed % 2:
                 self._patched.enter_context(mock.patch("headwater.engine.segment_files._UNPACKED", 1 << 40))
             partitions = random.Random(seed).choice((1, 2, 3, 5))
@@ -245,6 +258,7 @@ class Headwater:
         self._wander()
         if self._runner is not None and self._division.random() < 0.1:
             self.database.execute(f"ALTER WAREHOUSE SET PARTITIONS {self._division.choice((1, 2, 3, 5))}")
+        self._put_together()
         if len(epoch) == 1 and epoch[0].is_statement:
             self.database.execute(epoch[0].sql(self.relations.get(epoch[0].relation)))
         else:
@@ -254,6 +268,24 @@ class Headwater:
         self.gather()
         self._remember()
         return self._changes
+
+    def _put_together(self) -> None:
+        """Put segments together, as is done beside the epochs, and let that count now, or after whatever comes next."""
+        merger = self.database.consolidator.merger
+        if merger is None:
+            return
+        self._list(merger)
+        if self._merges.random() < 0.8:
+            self._made = merger.put_together(merger.due())
+            if self._merges.random() < 0.5:
+                self._list(merger)
+
+    def _list(self, merger: Merger) -> None:
+        if self._made is not None:
+            listed = merger.list(self._made)
+            self.merged += listed
+            self.unlisted += len(self._made.pairs) - listed
+            self._made = None
 
     def _remember(self) -> None:
         """Note what some relations hold of which the past is kept."""

@@ -8,6 +8,7 @@ is made, in the background, when some epochs would have used one, and goes when 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -57,6 +58,8 @@ class Access:
         self.refused: dict[Path, int] = {}
         #: Paths of indexes: their copies are always kept.
         self.pinned: frozenset[Path] = frozenset()
+        #: How often each store was rewritten: what was read of it is as it is when this has not changed.
+        self.rewrites: Counter[str] = Counter()
         self._numbers: dict[Path, int] = {}
         self._sizes: dict[str, int] = {}
         self._hits = Sources()
@@ -103,9 +106,22 @@ class Access:
     def rewritten(self, store: str, copies: Sequence[SortedCopy] = ()) -> None:
         """A store holds the same in fewer rows: its size, and in which epochs rows came, are not what they were."""
         self._sizes.pop(store, None)
+        self.rewrites[store] += 1
         self._drop(self.copies_of(store))
         for one in copies:
             self.install(one)
+
+    def put_together(self, store: str, first: int, last: int) -> bool:
+        """Rows of a store that came in some epochs will seem to have come in the last of these.
+
+        Returns:
+            Whether a copy is of no use now: one that has some of these rows, and not all.
+        """
+        self._sizes.pop(store, None)
+        self.rewrites[store] += 1
+        torn = [copy for copy in self.copies_of(store) if any(first <= run.upto < last for run in copy.runs)]
+        self._drop(torn)
+        return bool(torn)
 
     def _drop(self, copies: Sequence[SortedCopy]) -> None:
         for one in copies:

@@ -24,6 +24,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import duckdb
 import pyarrow as pa
 
 from headwater.emit.functions.clock import set_clock
@@ -31,11 +32,12 @@ from headwater.emit.layout import Fill, sql, store_table
 from headwater.emit.maintain import stored_columns
 from headwater.engine import faults
 from headwater.engine.failures import AWAY, ViewFailed, broken, is_full, unwritten
+from headwater.engine.merges import Merge, Merged
 from headwater.engine.parcels import RETURNED, Feed, Order, Report, divided, is_whole
 from headwater.engine.parts import PartRound
 from headwater.engine.rounds import Job, divide
 from headwater.engine.schedule import Schedule
-from headwater.engine.segment_files import broken_one, copy_to, order_by, path_list, segment_path
+from headwater.engine.segment_files import attempt_of, broken_one, copy_to, order_by, path_list, segment_path
 from headwater.engine.showing import Kinds, show, show_or_say, shown
 from headwater.engine.spending import Epochs
 from headwater.engine.synchronising import Round
@@ -80,6 +82,19 @@ class Runner(Protocol):
         """
         ...
 
+    @property
+    def ready(self) -> bool:
+        """Whether it can carry out tasks now: nothing is started only to put segments together."""
+        ...
+
+    def run_merges(self, shares: Sequence[Sequence[Merge]]) -> list[Merged]:
+        """Put segments together, each share in a task of its own, beside the tasks of epochs; from any thread."""
+        ...
+
+    def stop_merges(self) -> None:
+        """Give up what is being put together, if that can be done; from any thread."""
+        ...
+
 
 class Away:
     """What lies away from home, and the epochs that change it."""
@@ -102,9 +117,9 @@ class Away:
             memory: how many bytes the engine may take in a task's process, if somebody has said so.
         """
         self._engine = engine
-        self._runner = runner
+        self.runner = runner
         self.folder = str(folder)
-        self._memory = memory
+        self.memory = memory
         self.partitions = partitions
         self.segments = Segments(engine.connection)
         self._jobs: dict[int, tuple[Schedule, list[Job]]] = {}
@@ -120,6 +135,10 @@ class Away:
         self._swept = time.monotonic()
         #: What the transaction under way writes: attempts of tasks, and files of our own.
         self._attempts: list[str] = []
+        #: What is being put together beside the epochs: attempts whose files are in no list yet.
+        self.merging: set[str] = set()
+        #: How copies are written, as was last decided.
+        self.copies: Mapping[str, CopyPlan] = {}
         #: Where the time of the last epoch went.
         self.spending = Epochs()
         Path(self.folder).mkdir(parents=True, exist_ok=True)
@@ -134,6 +153,8 @@ class Away:
             if len(self._jobs) > 4:
                 self._jobs.clear()
             found = self._jobs[id(schedule)] = schedule, divide(schedule, catalog, self._rows_of)
+            plans = [job.plan for job in found[1] if job.plan is not None]
+            self.copies = {name: one for plan in plans for name, one in plan.copies.items()}
         return found[1]
 
     def _rows_of(self, relation: str) -> float:
@@ -189,8 +210,8 @@ class Away:
                 frozenset(name for name in job.plan.feeds if workspace.is_batch(delta_of(name))),
                 frozenset(observed | kept | job.wanted),
                 {copy: listed[copy] for copy in job.plan.reads if copy in listed},
-                memory=self._memory(),
-                together=-(-self.partitions // max(1, self._runner.places)),
+                memory=self.memory(),
+                together=-(-self.partitions // max(1, self.runner.places)),
             )
             workspace.changed |= self._run(job, order, workspace)
         return workspace.changed
@@ -229,7 +250,7 @@ class Away:
         """Run the tasks of an epoch until what they report goes together."""
         for _ in range(MOST_RUNS):
             levels = len(plan.levels)
-            found = self._runner.run(self._plan_file(plan), order, levels, self.partitions)
+            found = self.runner.run(self._plan_file(plan), order, levels, self.partitions)
             reports = [Report.unpack(one) for one in found]
             if is_whole(reports, levels * self.partitions):
                 return reports
@@ -291,7 +312,7 @@ class Away:
                 Fill(table, f"CREATE OR REPLACE TEMPORARY TABLE {table} AS {query}", f"INSERT INTO {table} {query}")
             )
         for relation in changed:
-            self._show(relation, job.plan.copies[job.plan.primary[relation]])
+            self.show(relation, job.plan.copies[job.plan.primary[relation]])
         self._tell(job.plan, reports)
         return changed
 
@@ -444,7 +465,7 @@ class Away:
         found = self._engine.connection.execute(_KIND, [relation]).fetchone()
         return found is not None and found[0] == "BASE TABLE"
 
-    def _show(self, relation: str, copy: CopyPlan) -> None:
+    def show(self, relation: str, copy: CopyPlan) -> None:
         """Let readers at home see what counts of a relation."""
         show(self._engine.connection, relation, copy.kinds, self.segments.of(copy.name))
 
@@ -478,14 +499,30 @@ class Away:
         with self._holding:
             self._held -= Counter(paths)
 
-    def undone(self) -> None:
+    def look_again(self) -> None:
+        """Look at what is listed in the file: perhaps it is not what was thought."""
+        self.segments = Segments(self._engine.connection)
+
+    def undone(self, perhaps_not: bool = False) -> None:
+        """A transaction is undone: what it wrote counts nowhere.
+
+        Args:
+            perhaps_not: it ended in the midst of its commit, so what is listed decides.
+        """
         self.segments.undone()
         self._jobs.clear()
         if self._sizes_before is not None:
             self._sizes, self._sizes_before = self._sizes_before, None
-        for attempt in self._attempts:  # what it wrote counts nowhere
+        if perhaps_not:
+            try:
+                self.look_again()
+            except duckdb.Error:  # what was written is removed when it is known that it does not count
+                self._attempts.clear()
+        listed = {path for copy in self.segments.relations for path in self.segments.paths(copy)}
+        for attempt in self._attempts:
             for path in Path(self.folder).glob(f"segments/*/*/*-{attempt}-*.parquet"):
-                path.unlink(missing_ok=True)
+                if str(path) not in listed:
+                    path.unlink(missing_ok=True)
             shutil.rmtree(Path(self.folder) / RETURNED / attempt, ignore_errors=True)
         self._attempts.clear()
 
@@ -502,6 +539,8 @@ class Away:
         listed = {path for copy in self.segments.relations for path in self.segments.paths(copy)}
         listed |= {path for _, path in self._spent}
         for path in Path(self.folder).glob("segments/*/*/*.parquet"):
+            if attempt_of(str(path)) in self.merging:
+                continue
             with contextlib.suppress(OSError):
                 if str(path) not in listed and (before is None or path.stat().st_mtime < before):
                     path.unlink()
@@ -517,10 +556,16 @@ def bring_all_home(engine: Engine) -> None:
 class Nobody:
     """Runs no tasks."""
 
-    places = 1
+    places, ready = 1, False
 
     def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         raise AssertionError("there are no tasks")
+
+    def run_merges(self, shares: Sequence[Sequence[Merge]]) -> list[Merged]:
+        raise AssertionError("there are no tasks")
+
+    def stop_merges(self) -> None:
+        pass
 
 
 def _write(path: str, pieces: Iterator[pa.Table]) -> None:

@@ -2,7 +2,8 @@
 
 Stores are append-only, because an append costs a millisecond and an update of a large table a hundred. What has been
 retracted is dead weight until this thread rewrites the store (`headwater.engine.rewriting`). Sorted copies follow in
-the same thread (`headwater.engine.copying`), and so does what is done for parts (`headwater.engine.part_upkeep`).
+the same thread (`headwater.engine.copying`), and so does what is done for parts (`headwater.engine.part_upkeep`). For
+what lies away there is another thread (`headwater.engine.merging`).
 
 Rows of a stream past its RETAIN, and changes of a view past its RETAIN CHANGES, are deleted by the same thread.
 """
@@ -23,6 +24,7 @@ from headwater.engine.copying import bring_up_to_date
 from headwater.engine.definitions import first_epoch_seen, last_epoch_before
 from headwater.engine.engine import Engine
 from headwater.engine.failures import is_fatal, translate
+from headwater.engine.merging import Merger
 from headwater.engine.part_upkeep import (
     advanced,
     delete_parts,
@@ -63,6 +65,8 @@ class Consolidator:
         self._parts: dict[str, int] = {}
         self._wake = threading.Event()
         self._stop = self._busy = False
+        #: Does the same for what lies away.
+        self.merger = Merger(engine, engine.away) if engine.away is not None else None
         self._thread = threading.Thread(target=self._work, name="headwater-consolidate", daemon=True)
         try:
             remove_leftovers(engine.connection)
@@ -74,13 +78,15 @@ class Consolidator:
         """Called after an epoch: start working if a store has grown enough."""
         if self._due() or self._engine.access.due(self._engine.epoch) or has_spare_lines(self._engine.book):
             self._wake.set()
+        if self.merger is not None:
+            self.merger.nudge()
 
     def wait(self, seconds: float) -> bool:
         """Wait until there is nothing to do in the background; whether that was so in time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.nudge()
-            if not self._wake.is_set() and not self._busy:
+            if not self._wake.is_set() and not self._busy and (self.merger is None or self.merger.idle):
                 return True
             time.sleep(0.01)
         return False
@@ -91,6 +97,8 @@ class Consolidator:
         if (sorting := self._engine.sorting) is not None:
             with contextlib.suppress(duckdb.Error):
                 sorting.interrupt()
+        if self.merger is not None:
+            self.merger.close()
         self._thread.join()
 
     def _forget_dropped(self) -> None:
@@ -158,7 +166,7 @@ class Consolidator:
         urgent = store in engine.urgent
         engine.urgent.discard(store)
         if engine.away is not None and engine.away.holds(store):
-            return  # tasks put its segments together
+            return  # its segments are put together by tasks
         if store.endswith(CHANGES):
             self._sizes[store] = trim_changes(engine, store.removesuffix(CHANGES))
             return

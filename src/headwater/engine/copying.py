@@ -22,7 +22,7 @@ def bring_up_to_date(engine: Engine, path: Path) -> None:
     """Make the copy that some epochs wished for, give one the rows that came since, or drop one that nobody uses."""
     with engine.lock:
         copy = engine.access.copies.get(path)
-        redefined = engine.redefined
+        before = engine.redefined, engine.access.rewrites[path.store]
         if copy is not None and not engine.access.in_use(copy, engine.epoch):
             engine.access.copies.pop(path)
             return
@@ -32,7 +32,8 @@ def bring_up_to_date(engine: Engine, path: Path) -> None:
     except (duckdb.Error, HeadwaterError, pa.ArrowException, OSError) as error:
         failed = error
     with engine.lock:
-        if engine.redefined != redefined or engine.access.copies.get(path) is not copy:
+        now = engine.redefined, engine.access.rewrites[path.store]
+        if now != before or engine.access.copies.get(path) is not copy:
             return  # perhaps the store is another one now: if it is still wished for, the next one will do
         if isinstance(failed, duckdb.Error) and is_fatal(failed):
             engine.recover(failed)

@@ -341,14 +341,17 @@ class Engine:
             with contextlib.suppress(duckdb.Error):
                 self.connection.execute("ROLLBACK")
             self._shown.forget(self.connection)
-            if self.away is not None:
-                self.away.undone()
             self.access.undone()
             self._sources.forget()
             self.stamps.redefining = False
+            try:
+                recovered = isinstance(error, duckdb.Error) and self.recover(error)
+            finally:
+                if self.away is not None:
+                    self.away.undone(perhaps_not=committing)
             if not isinstance(error, duckdb.Error):
                 raise
-            if self.recover(error) and committing and landed():
+            if recovered and committing and landed():
                 log.warning("a transaction was committed, but the file could not be brought up to date: %s", error)
                 return
             raise translate(error) from error
@@ -367,6 +370,8 @@ class Engine:
             return False
         self.warehouse.reopen()
         self._start()
+        if self.away is not None:
+            self.away.look_again()
         return True
 
     def change_catalog(self, after: Catalog, epoch: int | None = None) -> None:

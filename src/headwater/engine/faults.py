@@ -20,8 +20,9 @@ POINTS = (
     "consolidation committed",
     "parts deleted",
 )
-#: Those that only a warehouse passes whose programs run in tasks: of an epoch, and of moving.
-AWAY_POINTS = ("tasks begin", "tasks done", "brought home", "sent away", "moved")
+#: Those that only a warehouse passes whose programs run in tasks: of an epoch, of moving, and of putting segments
+#: together.
+AWAY_POINTS = ("tasks begin", "tasks done", "brought home", "sent away", "moved", "merge done", "merge listed")
 
 hook: Callable[[str], None] | None = None
 

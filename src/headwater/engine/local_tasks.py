@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Generator
+import threading
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
+from headwater.engine.merges import Merge, Merged, carry_out
 from headwater.engine.parcels import Order, Parcel
 from headwater.engine.room import run_task
 from headwater.engine.workers import Worker, load_plan
+from headwater.errors import UserError
 
 
 class LocalRunner:
@@ -31,14 +34,40 @@ class LocalRunner:
         self._workers = [Worker(memory) for _ in range(workers)]
         self._random = random.Random(seed)
         self._mishaps = mishaps
+        self._memory = memory
+        #: Puts segments together, in whichever thread.
+        self._merging: Worker | None = None
+        self._merging_lock = threading.Lock()
+        self._merging_random = random.Random(f"merges {seed}")
 
     @property
     def places(self) -> int:
         return len(self._workers)
 
+    @property
+    def ready(self) -> bool:
+        return True
+
     def close(self) -> None:
         for one in self._workers:
             one.close()
+        if self._merging is not None:
+            self._merging.close()
+            self._merging = None
+
+    def run_merges(self, shares: Sequence[Sequence[Merge]]) -> list[Merged]:
+        with self._merging_lock:
+            if self._merging is None:
+                self._merging = Worker(self._memory)
+            for one in (one for share in shares for one in share):
+                if self._merging_random.random() < self._mishaps:
+                    carry_out(self._merging, one)  # and once more, or never
+                    if self._merging_random.random() < 0.3:
+                        raise UserError("HW479", "tasks were lost")
+            return [carry_out(self._merging, one) for share in shares for one in share]
+
+    def stop_merges(self) -> None:
+        """They do not take long here."""
 
     def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         told: Order = pickle.loads(Path(order).read_bytes())

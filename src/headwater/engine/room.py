@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-import zlib
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
@@ -23,6 +22,7 @@ import pyarrow as pa
 from headwater.algebra.clock import CLOCK
 from headwater.emit.layout import EPOCH, sql, store_table
 from headwater.engine.failures import is_full, is_value_error, translate
+from headwater.engine.merges import first_behind
 from headwater.engine.parcels import RETURNED, Feed, Order, Parcel, Report, messages
 from headwater.engine.segment_files import (
     broken_one,
@@ -38,11 +38,6 @@ from headwater.engine.tasks import PARTITIONS, CopyPlan, RoomPlan, Run, Shipment
 from headwater.engine.workers import STORES_SHARE, Cached, Lying, Worker
 from headwater.store.segments import ALL, Segment
 
-#: So many segments of a copy lie beside each other in a partition, and a few more, not as many everywhere, so that not
-#: all are put together in the same epoch; then the youngest are.
-MOST_SEGMENTS, STAGGERED = 12, 8
-#: Segments are put together with those before them that are at most so many times as large.
-GROWTH = 4
 #: A table is read again from segments when it has so many times their rows, and some more.
 DEAD, FEW_ROWS = 2, 10_000
 
@@ -292,7 +287,7 @@ class _Task:
         lying.own = own
 
     def _write(self, cached: Cached, step: Step) -> Segment | None:
-        """Write a change as a segment, together with those before it if there are many."""
+        """Write a change as a segment, together with those before it if nobody has put them together for long."""
         copy = self._plan.copies[step.segment or ""]
         partition = ALL if copy.partition is None else self._partition
         if copy.partition is None and self._partition != 0:
@@ -303,20 +298,19 @@ class _Task:
         path = self._path(copy, partition)
         written = copy_to(cached.connection, rows, path)
         segment = Segment(path, epoch, epoch, written, Path(path).stat().st_size, _generation(there))
-        if copy.net and there and sum(one.rows for one in there[1:]) + written > max(FEW_ROWS, there[0].rows):
-            segment = self._merge(copy, partition, there, segment, 0)  # perhaps most of it is gone
-        elif len(there) >= MOST_SEGMENTS + zlib.crc32(f"{copy.name} {partition}".encode()) % STAGGERED:
-            segment = self._merge(copy, partition, there, segment, _first_young(there, written))
+        first = first_behind(copy, partition, (*there, segment))
+        if first is not None:
+            segment = self._merge(copy, partition, (*there[first:], segment))
         self.report.segments.append((copy.name, partition, segment))
         return segment
 
-    def _merge(self, copy: CopyPlan, partition: int, there: tuple[Segment, ...], new: Segment, first: int) -> Segment:
-        """Put segments, from one on, together with a new one."""
-        path = self._path(copy, partition)
-        files = (*there[first:], new)
+    def _merge(self, copy: CopyPlan, partition: int, files: tuple[Segment, ...]) -> Segment:
+        """Put segments together, of which the last is new."""
+        path, new = self._path(copy, partition), files[-1]
         connection = self._worker.instance.cursor()
         try:
-            written = put_together(connection, copy, files, path)
+            with self._reading(files):
+                written = put_together(connection, copy, files, path)
         finally:
             connection.close()
         os.unlink(new.path)
@@ -344,15 +338,6 @@ class _Task:
                 partition, data = found
                 self.report.spending.sent += len(data)
                 yield Parcel(ship.level, partition, ship.room, ship.table, data, self.report.run)
-
-
-def _first_young(there: tuple[Segment, ...], rows: int) -> int:
-    """The first segment to be put together with so many new rows: the youngest that are not much larger are."""
-    first = len(there)
-    while first > 0 and (there[first - 1].rows <= GROWTH * rows or len(there) - first < MOST_SEGMENTS // 2):
-        first -= 1
-        rows += there[first].rows
-    return first
 
 
 def _coming(relation: str) -> str:

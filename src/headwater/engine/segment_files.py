@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import duckdb
@@ -61,11 +61,38 @@ def broken_one(
     return None
 
 
+def other_than_listed(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> tuple[str, str] | None:
+    """Which of some segments is not the file that was listed, by its size and what it says of its rows, and why."""
+    for one in segments:
+        try:
+            size = Path(one.path).stat().st_size
+        except FileNotFoundError:
+            return one.path, "it is gone"
+        if size != one.size:
+            return one.path, f"it has {size:,} bytes, and should have {one.size:,}"
+    if not segments:
+        return None
+    try:
+        query = f"SELECT file_name, num_rows FROM parquet_file_metadata({path_list(segments)})"
+        rows = dict(connection.execute(query).fetchall())
+    except duckdb.Error as error:
+        return broken_one(segments) or (segments[0].path, str(error).strip().split("\n", 1)[0])
+    for one in segments:
+        if rows.get(one.path) != one.rows:
+            return one.path, f"it has {rows.get(one.path, 0):,} rows, and should have {one.rows:,}"
+    return None
+
+
 def segment_path(folder: str, copy: str, partition: int, epoch: int, attempt: str) -> str:
     """A new name for a segment, which nobody else has."""
     where = Path(folder) / "segments" / copy / ("all" if partition == ALL else str(partition))
     where.mkdir(parents=True, exist_ok=True)
     return str(where / f"{epoch:012d}-{attempt}-{uuid.uuid4().hex[:8]}.parquet")
+
+
+def attempt_of(path: str) -> str:
+    """The attempt by which a segment was written."""
+    return Path(path).name.split("-")[1] if Path(path).name.count("-") == 2 else ""
 
 
 def copy_to(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:

@@ -14,11 +14,13 @@ import pickle
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwater.engine.merges import Merge, Merged, carry_out
 from headwater.engine.parcels import Order, Parcel
 from headwater.engine.room import run_task
 from headwater.engine.workers import load_plan, worker
@@ -61,6 +63,8 @@ class SparkRunner:
         self._start = start
         self._session: SparkSession | None = None
         self._lock = threading.Lock()
+        #: The name under which Spark knows what puts segments together.
+        self._merges = f"headwater-merges-{uuid.uuid4().hex[:12]}"
 
     @property
     def session(self) -> SparkSession:
@@ -91,6 +95,35 @@ class SparkRunner:
                     raise _failed(error, missing) from error
                 log.warning("the tasks of an epoch failed, and are run again: %s", reason_of(str(error)))
         raise AssertionError("the last job either ends or fails")
+
+    @property
+    def ready(self) -> bool:
+        session = self._session
+        return session is not None and session.sparkContext._jsc is not None
+
+    def run_merges(self, shares: Sequence[Sequence[Merge]]) -> list[Merged]:
+        """See `headwater.engine.away.Runner`. It is a job of its own, which Spark runs beside those of epochs.
+
+        Raises:
+            UserError: HW479, the job has failed, or was given up.
+        """
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            context = self.session.sparkContext
+            context.setJobGroup(self._merges, "Headwater puts segments together")  # of this thread
+            with workers_like_us(context):
+                tasks = context.parallelize(shares, len(shares)).mapPartitions(_put_together)
+                tasks._jrdd  # noqa: B018  see `_job`
+            return list(tasks.collect())
+        except (PySparkException, Py4JError) as error:
+            raise _failed(error, _missing(str(error))) from error
+
+    def stop_merges(self) -> None:
+        with suppress(Exception):  # whatever it is, Spark is not there any more
+            if self.ready:
+                self.session.sparkContext.cancelJobGroup(self._merges)
 
     def _job(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         context = self.session.sparkContext
@@ -179,6 +212,12 @@ def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Messa
             pass  # Spark wants to be read to the end
 
     return run
+
+
+def _put_together(shares: Iterable[Sequence[Merge]]) -> Iterator[Merged]:
+    for share in shares:
+        for one in share:
+            yield carry_out(worker(one.memory or memory_of_task()), one)
 
 
 def memory_of_task() -> int:

@@ -7,7 +7,7 @@ that whoever reads it need not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -49,6 +49,8 @@ class Segments:
         self._listed: dict[str, dict[int, tuple[Segment, ...]]] = {}
         self.relations: dict[str, str] = {}
         self._before: tuple[dict[str, dict[int, tuple[Segment, ...]]], dict[str, str]] | None = None
+        #: Copies whose partitions are the transaction's own.
+        self._own: set[str] = set()
         #: Files that count no longer, since a commit.
         self.spent: list[str] = []
         self._spending: list[str] = []
@@ -57,6 +59,8 @@ class Segments:
             found = self._listed.setdefault(copy, {})
             if rest[0] is not None:
                 found[partition] = (*found.get(partition, ()), Segment(*rest))
+        #: What is committed, for any thread: nothing in it ever changes.
+        self.standing: Listed = self._listed
 
     @property
     def listed(self) -> Listed:
@@ -79,36 +83,85 @@ class Segments:
 
     def _begin(self) -> None:
         if self._before is None:
-            self._before = {copy: dict(each) for copy, each in self._listed.items()}, dict(self.relations)
+            self._before = self._listed, self.relations
+            self._listed, self.relations = dict(self._listed), dict(self.relations)
+
+    def _partitions(self, copy: str) -> dict[int, tuple[Segment, ...]]:
+        """The partitions of a copy, to be changed."""
+        self._begin()
+        if copy not in self._own:
+            self._own.add(copy)
+            self._listed[copy] = dict(self._listed[copy])
+        return self._listed[copy]
 
     def committed(self) -> None:
         self._before = None
+        self._own.clear()
+        self.standing = self._listed
         self.spent += self._spending
         self._spending = []
 
     def undone(self) -> None:
         if self._before is not None:
             (self._listed, self.relations), self._before = self._before, None
+        self._own.clear()
         self._spending = []
 
     def begin_copy(self, connection: duckdb.DuckDBPyConnection, copy: str, relation: str) -> None:
         """List a copy; one without segments is empty."""
         self._begin()
         self._listed[copy], self.relations[copy] = {}, relation
+        self._own.add(copy)
         connection.execute(
             "INSERT INTO hw.segments (copy, relation, partition) VALUES (?, ?, ?)", [copy, relation, ALL]
         )
 
     def add(self, connection: duckdb.DuckDBPyConnection, copy: str, partition: int, segment: Segment) -> None:
         """List a segment, in place of those whose rows are in it."""
-        self._begin()
-        there = self._listed[copy].get(partition, ())
+        partitions = self._partitions(copy)
+        there = partitions.get(partition, ())
         replaced = [one for one in there if one.first >= segment.first]
-        self._listed[copy][partition] = (*(one for one in there if one.first < segment.first), segment)
-        for one in replaced:
-            connection.execute("DELETE FROM hw.segments WHERE path = ?", [one.path])
-        self._spending += [one.path for one in replaced]
-        values = [copy, self.relations[copy], partition, *segment]
+        partitions[partition] = (*(one for one in there if one.first < segment.first), segment)
+        self._write(connection, copy, partition, replaced, segment)
+
+    def lists(self, copy: str, partition: int, segments: Sequence[Segment]) -> bool:
+        """Whether some segments are listed, one after the other."""
+        return self._position(copy, partition, segments) is not None
+
+    def _position(self, copy: str, partition: int, segments: Sequence[Segment]) -> int | None:
+        there = self._listed.get(copy, {}).get(partition, ())
+        first = next((i for i, one in enumerate(there) if one == segments[0]), None)
+        return first if first is not None and there[first : first + len(segments)] == tuple(segments) else None
+
+    def replace(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        copy: str,
+        partition: int,
+        segments: Sequence[Segment],
+        new: Segment,
+    ) -> None:
+        """List a segment in place of some that are listed, one after the other, whose rows it has."""
+        first = self._position(copy, partition, segments)
+        assert first is not None
+        partitions = self._partitions(copy)
+        there = partitions[partition]
+        partitions[partition] = (*there[:first], new, *there[first + len(segments) :])
+        self._write(connection, copy, partition, segments, new)
+
+    def _write(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        copy: str,
+        partition: int,
+        replaced: Sequence[Segment],
+        new: Segment,
+    ) -> None:
+        paths = [one.path for one in replaced]
+        if paths:
+            connection.execute("DELETE FROM hw.segments WHERE list_contains(?, path)", [paths])
+        self._spending += paths
+        values = [copy, self.relations[copy], partition, *new]
         connection.execute("INSERT INTO hw.segments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def drop(self, connection: duckdb.DuckDBPyConnection, copies: Iterable[str]) -> None:
@@ -117,4 +170,5 @@ class Segments:
             self._begin()
             self._spending += self.paths(copy)
             del self._listed[copy], self.relations[copy]
+            self._own.discard(copy)
             connection.execute("DELETE FROM hw.segments WHERE copy = ?", [copy])
