@@ -61,11 +61,12 @@ def findings(db: hw.Database) -> dict[str, object]:
 def leftovers(db: hw.Database) -> list[str]:
     """Files beside a warehouse whose programs run in tasks that do not count, and such as count and are not there.
 
-    What counted until a moment ago stays for a while, for whoever reads it.
+    What counted until a moment ago stays for a while, for whoever reads it. What is being put together is waited for.
     """
     away, folder = db.engine.away, db.warehouse.folder
     if away is None or folder is None:
         return []
+    assert db.consolidator.wait(30)
     listed = {path for copy in away.segments.relations for path in away.segments.paths(copy)}
     there = {str(path) for path in (folder.resolve() / FOLDER).rglob("*") if path.is_file()}
     return sorted(there - {path for _, path in away._spent} ^ listed)

@@ -65,7 +65,7 @@ def test_kills_while_programs_run_in_tasks(nursery: Nursery, folder: Path) -> No
     """To tasks all sorts of things happen meanwhile; what they leave is gone after a restart."""
     rng = random.Random(10)
     kills = [Kill(point) for point in faults.AWAY_POINTS]
-    kills += [Kill("tasks done", 2), kill_from_outside(rng)]
+    kills += [Kill("tasks done", 2), Kill("merge done", 3), Kill("merge listed", 3), kill_from_outside(rng)]
     rng.shuffle(kills)
     Trial(nursery, folder, seed=10, away=True).endure(kills)
 
