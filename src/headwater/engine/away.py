@@ -37,16 +37,17 @@ from headwater.engine.parcels import RETURNED, Feed, Order, Report, divided, is_
 from headwater.engine.parts import PartRound
 from headwater.engine.rounds import Job, divide
 from headwater.engine.schedule import Schedule
-from headwater.engine.segment_files import attempt_of, broken_one, copy_to, order_by, path_list, segment_path
+from headwater.engine.segment_files import attempt_of, broken_one, path_list
+from headwater.engine.sending import SENDING, written
 from headwater.engine.showing import Kinds, show, show_or_say, shown
 from headwater.engine.spending import Epochs
 from headwater.engine.synchronising import Round
-from headwater.engine.tasks import PARTITIONS, CopyPlan, TaskPlan, kinds_of
+from headwater.engine.tasks import CopyPlan, TaskPlan, kinds_of
 from headwater.engine.workspace import Workspace, delta_of
 from headwater.errors import UserError
 from headwater.plan.statistics import ROWS
 from headwater.store.catalog import Catalog
-from headwater.store.segments import ALL, Segment, Segments
+from headwater.store.segments import Segments
 
 if TYPE_CHECKING:
     from headwater.engine.engine import Engine
@@ -377,20 +378,9 @@ class Away:
         """Write a copy of what a relation holds, at home or in another copy."""
         connection = self._engine.connection
         self.segments.begin_copy(connection, copy.name, copy.relation)
-        source = copy.net or f"SELECT * FROM {sql(store_table(copy.relation))}"
-        generation, attempt = time.time_ns(), self._attempt()
-        for partition in (ALL,) if copy.partition is None else range(self.partitions):
-            where = ""
-            if copy.partition is not None:
-                expression = copy.partition.replace(f"${PARTITIONS}", str(self.partitions))
-                where = f" WHERE CAST({expression} AS INTEGER) = {partition}"
-            path = segment_path(self.folder, copy.name, partition, epoch, attempt)
-            rows = copy_to(connection, f"SELECT * FROM ({source}) AS source{where}{order_by(copy)}", path)
-            if rows:
-                found = Segment(path, 0, epoch, rows, Path(path).stat().st_size, generation)
-                self.segments.add(connection, copy.name, partition, found)
-            else:
-                Path(path).unlink()
+        means = self.partitions, self.folder, epoch, self._attempt(), time.time_ns()
+        for partition, segment in written(connection, copy, *means):
+            self.segments.add(connection, copy.name, partition, segment)
 
     def bring_home(self, relations: Set[str], lost: Mapping[str, str] | None = None) -> None:
         """Let what lies away be tables again, inside the caller's transaction.
@@ -529,7 +519,7 @@ class Away:
     def remove_leftovers(self) -> None:
         """Remove what attempts that never counted have left."""
         self._sweep(None)
-        for name in ("epochs", RETURNED, "plans"):
+        for name in ("epochs", RETURNED, SENDING, "plans"):
             shutil.rmtree(Path(self.folder) / name, ignore_errors=True)
         self._written.clear()
 

@@ -1,0 +1,83 @@
+"""What a relation holds is written as the segments of a copy, each sorted by its key.
+
+What has to be added up is added up once: its rows are first divided into files as they come, which takes little memory,
+and then each partition is sorted. Where nothing is to be added up, and partitions are few, it is faster to look for the
+rows of each of them in the source: reading costs less than writing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+
+from headwater.emit.layout import sql, store_table
+from headwater.engine.segment_files import copy_to, in_quotes, order_by, segment_path
+from headwater.engine.tasks import PARTITIONS, CopyPlan
+from headwater.store.segments import ALL, Segment
+
+#: The folder of rows on their way.
+SENDING = "sending"
+#: So many partitions are few.
+FEW_PARTITIONS = 16
+_TO = "#to"
+
+
+def written(
+    connection: duckdb.DuckDBPyConnection,
+    copy: CopyPlan,
+    partitions: int,
+    folder: str,
+    epoch: int,
+    attempt: str,
+    generation: int,
+) -> Iterator[tuple[int, Segment]]:
+    """Write a copy of what a relation holds; gives the partitions that have rows, and their segments.
+
+    Args:
+        connection: of the warehouse.
+        copy: how the copy is written.
+        partitions: how many there are.
+        folder: where segments lie.
+        epoch: the last one.
+        attempt: a name that no other attempt has.
+        generation: of the segments.
+    """
+    source = copy.net or f"SELECT * FROM {sql(store_table(copy.relation))}"
+    on_the_way = Path(folder) / SENDING / f"{attempt}-{copy.name}"
+    try:
+        for partition, query in _queries(connection, copy, source, partitions, on_the_way):
+            path = segment_path(folder, copy.name, partition, epoch, attempt)
+            rows = copy_to(connection, f"{query}{order_by(copy)}", path)
+            if rows:
+                yield partition, Segment(path, 0, epoch, rows, Path(path).stat().st_size, generation)
+            else:
+                Path(path).unlink()
+    finally:
+        shutil.rmtree(on_the_way, ignore_errors=True)
+
+
+def _queries(
+    connection: duckdb.DuckDBPyConnection, copy: CopyPlan, source: str, partitions: int, folder: Path
+) -> Iterator[tuple[int, str]]:
+    """A query for the rows of each partition, in no order."""
+    if copy.partition is None:
+        yield ALL, f"SELECT * FROM ({source}) AS source"
+        return
+    expression = f"CAST({copy.partition.replace(f'${PARTITIONS}', str(partitions))} AS INTEGER)"
+    if partitions == 1 or (not copy.net and partitions <= FEW_PARTITIONS):
+        for partition in range(partitions):
+            yield partition, f"SELECT * FROM ({source}) AS source WHERE {expression} = {partition}"
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    connection.execute(
+        f"COPY (SELECT *, {expression} AS \"{_TO}\" FROM ({source}) AS source) TO '{in_quotes(str(folder))}' "
+        f'(FORMAT parquet, PARTITION_BY ("{_TO}"), WRITE_PARTITION_COLUMNS false)'
+    )
+    found = {int(one.name.rpartition("=")[2]): one for one in folder.iterdir()} if folder.exists() else {}
+    for partition, there in sorted(found.items()):
+        files = ", ".join(f"'{in_quotes(str(one))}'" for one in there.iterdir())
+        yield partition, f"SELECT * FROM read_parquet([{files}], hive_partitioning = false)"
+        shutil.rmtree(there)
