@@ -37,7 +37,7 @@ from headwater.engine.parcels import RETURNED, Feed, Order, Report, divided, is_
 from headwater.engine.parts import PartRound
 from headwater.engine.rounds import Job, divide
 from headwater.engine.schedule import Schedule
-from headwater.engine.segment_files import attempt_of, broken_one, path_list
+from headwater.engine.segment_files import attempt_of, broken_one, of_other_size, path_list
 from headwater.engine.sending import SENDING, written
 from headwater.engine.showing import Kinds, show, show_or_say, shown
 from headwater.engine.spending import Epochs
@@ -345,7 +345,7 @@ class Away:
         plans = [job.plan for job in jobs if job.plan is not None]
         frozen = _suspended_maps(catalog) - {name for plan in plans for name in plan.primary}
         needed = {name: one for plan in plans for name, one in plan.copies.items()}
-        self._show_moved(catalog)
+        self._show_otherwise(catalog)
         primary = {relation: plan.copies[copy] for plan in plans for relation, copy in plan.primary.items()}
         self.bring_home((catalog.map_names & self.relations) - primary.keys() - frozen)
         there = set(self.segments.relations)
@@ -360,14 +360,18 @@ class Away:
         faults.reach("sent away")
         self.segments.drop(engine.connection, stale)
 
-    def _show_moved(self, catalog: Catalog) -> None:
-        """Let readers at home see what they should, where the warehouse's folder is another one than it was."""
+    def _show_otherwise(self, catalog: Catalog) -> None:
+        """Let readers at home see what they should, where the folder is another one, or files are not those listed."""
         maps = {one.name: one for program in catalog.programs for one in program.maps}
         for relation in sorted(maps.keys() & self.relations):
             copies = self.segments.copies_of(relation)
             seen = shown(self._engine.connection, relation)
-            if seen is not None and all(seen != set(self.segments.paths(copy)) for copy in copies):
-                self._show_again(relation, copies[0], kinds_of(stored_columns(maps[relation])))
+            if seen is None:
+                continue
+            same = [copy for copy in copies if seen == set(self.segments.paths(copy))]
+            if not same or of_other_size(self.segments.of(same[0])) is not None:
+                kinds = kinds_of(stored_columns(maps[relation]))
+                show_or_say(self._engine.connection, relation, kinds, self.segments.of((same or copies)[0]))
 
     def _show_again(self, relation: str, copy: str, kinds: Kinds) -> None:
         """Let readers at home see a copy, unless they do."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -28,6 +28,7 @@ from headwater.engine.segment_files import (
     broken_one,
     copy_to,
     order_by,
+    other_than_listed,
     path_list,
     put_together,
     segment_path,
@@ -232,10 +233,17 @@ class _Task:
                 lying.rows -= _count_of(connection, f'DELETE FROM {table} WHERE "{EPOCH}" > {upto}')
             missing = tuple(one for one in wanted if one.first > upto)
         if missing:
+            self._look_over(connection, missing)
             with self._reading(missing):
                 query = f"INSERT INTO {table} SELECT * FROM read_parquet({path_list(missing)})"
                 lying.rows += _count_of(connection, query)
         lying.table, lying.segments = table, list(wanted)
+
+    def _look_over(self, connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> None:
+        """If a segment that is read for the first time is not the file that was listed, the report says so."""
+        self.report.broken = other_than_listed(connection, segments)
+        if self.report.broken is not None:
+            raise _Blamed
 
     @contextlib.contextmanager
     def _reading(self, segments: Iterable[Segment]) -> Iterator[None]:
@@ -274,6 +282,7 @@ class _Task:
             connection.execute(f"DROP TABLE {table}")
         connection.execute(store.create.replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1).replace(table, coming, 1))
         files = f" UNION ALL SELECT * FROM read_parquet({path_list(wanted)})" if wanted else ""
+        self._look_over(connection, [one for one in wanted if one not in lying.segments])
         with self._reading(wanted):
             connection.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM {coming}{files}")
         lying.table, lying.segments, lying.own, lying.left = coming, list(wanted), None, True

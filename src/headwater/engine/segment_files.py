@@ -47,8 +47,9 @@ def broken_one(
     read = "max(hash(segment))" if deep or error is not None else f'max("{EPOCH}")'
     with duckdb.connect(":memory:") as connection:
         for one in segments:
-            if not Path(one.path).exists():
-                return one.path, "it is gone"
+            other = of_other_size([one])
+            if other is not None:
+                return other
             try:
                 found = connection.execute(f"SELECT {read}, count(*) FROM read_parquet({path_list([one])}) AS segment")
                 [(_, rows)] = found.fetchall()
@@ -61,15 +62,23 @@ def broken_one(
     return None
 
 
-def other_than_listed(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> tuple[str, str] | None:
-    """Which of some segments is not the file that was listed, by its size and what it says of its rows, and why."""
+def of_other_size(segments: Iterable[Segment]) -> tuple[str, str] | None:
+    """Which of some segments is not as large as it should be, or not there at all, and why that is so."""
     for one in segments:
         try:
             size = Path(one.path).stat().st_size
-        except FileNotFoundError:
+        except OSError:
             return one.path, "it is gone"
         if size != one.size:
             return one.path, f"it has {size:,} bytes, and should have {one.size:,}"
+    return None
+
+
+def other_than_listed(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> tuple[str, str] | None:
+    """Which of some segments is not the file that was listed, by its size and what it says of its rows, and why."""
+    other = of_other_size(segments)
+    if other is not None:
+        return other
     if not segments:
         return None
     try:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import duckdb
 
 from headwater.emit.layout import sql, store_table
-from headwater.engine.segment_files import in_quotes, path_list, quoted
+from headwater.engine.segment_files import in_quotes, of_other_size, path_list, quoted
 from headwater.store.segments import Segment
 
 _SHOWN = "SELECT sql FROM duckdb_views() WHERE schema_name = 'data' AND view_name = ?"
@@ -39,18 +39,29 @@ def show_or_say(
     connection: duckdb.DuckDBPyConnection, relation: str, kinds: Kinds, segments: Sequence[Segment]
 ) -> None:
     """The same; if they cannot be read, whoever reads the relation is told so."""
+    problem = _problem(connection, segments)
+    if problem is None:
+        show(connection, relation, kinds, segments)
+        return
+    told = f"error('{in_quotes(problem)}')"
+    columns = ", ".join(f"CAST({told} AS {kind}) AS {quoted(text)}" for text, kind in kinds)
+    _make(connection, relation, f"SELECT {columns} FROM range(1) WHERE CAST({told} AS BOOLEAN)")
+
+
+def _problem(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> str | None:
+    """Why some segments cannot be read, if that is so."""
+    other = of_other_size(segments)
+    if other is not None:
+        return f'"{other[0]}": {other[1]}'
     beside = connection.cursor()  # an error would end the transaction
     try:
         if segments:
             beside.execute(f"DESCRIBE SELECT * FROM read_parquet({path_list(segments)})")
     except duckdb.Error as error:
-        told = f"error('{in_quotes(str(error).strip().split(chr(10), 1)[0])}')"
-        columns = ", ".join(f"CAST({told} AS {kind}) AS {quoted(text)}" for text, kind in kinds)
-        _make(connection, relation, f"SELECT {columns} FROM range(1) WHERE CAST({told} AS BOOLEAN)")
-    else:
-        show(connection, relation, kinds, segments)
+        return str(error).strip().split("\n", 1)[0]
     finally:
         beside.close()
+    return None
 
 
 def _make(connection: duckdb.DuckDBPyConnection, relation: str, query: str) -> None:
