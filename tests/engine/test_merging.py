@@ -306,6 +306,28 @@ def test_a_list_that_cannot_be_written(tmp_path: Path, by_hand: None, caplog: py
         check(db, 6)
 
 
+def test_a_list_that_was_written_all_the_same(
+    tmp_path: Path, by_hand: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever goes wrong after the commit: what is listed stays."""
+    with caplog.at_level(logging.WARNING), opened(tmp_path / "w") as db:
+        db.execute(TWO_LEVELS)
+        fill(db, 0, 5)
+        plain = away.Away.committed
+
+        def failing(self: away.Away) -> None:
+            monkeypatch.setattr(away.Away, "committed", plain)
+            raise OSError("a file cannot be removed")
+
+        monkeypatch.setattr(away.Away, "committed", failing)
+        assert merger_of(db).work() > 0
+        check(db, 5)
+        fill(db, 5, 1)
+        check(db, 6)
+    with opened(tmp_path / "w") as db:
+        check(db, 6)
+
+
 def test_what_is_being_put_together_is_not_swept_up(
     tmp_path: Path, by_hand: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,14 +6,16 @@ import errno
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 import headwater as hw
-from headwater.engine import away, faults, room
+from headwater.engine import away, faults, merges, room
 from headwater.engine.local_tasks import LocalRunner
+from headwater.engine.merges import Merge, Merged
 from headwater.engine.parcels import Report
 from headwater.engine.workers import Worker
 from headwater.spark.stages import _missing
@@ -76,6 +78,8 @@ def _fail(point: str) -> None:
 def test_what_workers_keep_does_not_grow_with_what_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A segment has each row once after others were put into it, and so has the table of a worker, sooner or later."""
     monkeypatch.setattr(room, "FEW_ROWS", 100)
+    monkeypatch.setattr(merges, "FEW_ENTRIES", 100)
+    monkeypatch.setattr(merges, "BEHIND", 1)  # epochs put them together themselves
     runner = LocalRunner(1, 1)
     with opened(tmp_path / "w", runner) as db, hw.Database() as home:
         for one in (db, home):
@@ -119,7 +123,7 @@ def test_changes_that_cannot_be_written_for_tasks(tmp_path: Path, monkeypatch: p
 class Mixing:
     """What a reader took of a task, and what that task reports in the end, are of different runs, some times."""
 
-    places = 1
+    places, ready = 1, True
 
     def __init__(self, times: int) -> None:
         self.left = times
@@ -137,6 +141,12 @@ class Mixing:
         for one in reports:
             one.run = "of another run" if one.run in taken else one.run
         return [one.pack() for one in reports]
+
+    def run_merges(self, shares: Sequence[Sequence[Merge]]) -> list[Merged]:
+        return self._inner.run_merges(shares)
+
+    def stop_merges(self) -> None:
+        self._inner.stop_merges()
 
 
 def test_what_does_not_go_together_is_run_again(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import headwater as hw
 from headwater.engine import away as away_module
-from headwater.engine import room
+from headwater.engine import merges
 from headwater.engine.local_tasks import LocalRunner
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
@@ -134,7 +134,8 @@ def test_what_spark_cannot_answer(db: hw.Database, query: str, engine: str | Non
 def test_what_lies_away_is_read_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not written again, and the files that a query reads stay, whatever becomes of the view meanwhile."""
     monkeypatch.setattr(away_module, "GRACE_SECONDS", -1.0)
-    monkeypatch.setattr(room, "MOST_SEGMENTS", 2)
+    monkeypatch.setattr(merges, "MOST_SEGMENTS", 2)
+    monkeypatch.setattr(merges, "BEHIND", 1)  # epochs put them together themselves
     runner = LocalRunner()
     with hw.Database(tmp_path / "w", placement="tasks", runner=runner, partitions=2) as db:
         db.execute("CREATE TABLE t (a INT, b INT); CREATE VIEW v AS SELECT a, sum(b) AS s FROM t GROUP BY a")

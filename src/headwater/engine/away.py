@@ -138,6 +138,8 @@ class Away:
         self._attempts: list[str] = []
         #: What is being put together beside the epochs: attempts whose files are in no list yet.
         self.merging: set[str] = set()
+        #: Whether what is listed is not known: a commit has failed, and the file cannot be read.
+        self.unsure = False
         #: How copies are written, as was last decided.
         self.copies: Mapping[str, CopyPlan] = {}
         #: Where the time of the last epoch went.
@@ -496,6 +498,7 @@ class Away:
     def look_again(self) -> None:
         """Look at what is listed in the file: perhaps it is not what was thought."""
         self.segments = Segments(self._engine.connection)
+        self.unsure = False
 
     def undone(self, perhaps_not: bool = False) -> None:
         """A transaction is undone: what it wrote counts nowhere.
@@ -511,6 +514,7 @@ class Away:
             try:
                 self.look_again()
             except duckdb.Error:  # what was written is removed when it is known that it does not count
+                self.unsure = True
                 self._attempts.clear()
         listed = {path for copy in self.segments.relations for path in self.segments.paths(copy)}
         for attempt in self._attempts:

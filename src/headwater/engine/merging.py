@@ -22,6 +22,7 @@ from headwater.engine.away import Away
 from headwater.engine.engine import Engine
 from headwater.engine.merges import Merge, first_due
 from headwater.engine.tasks import CopyPlan
+from headwater.errors import HeadwaterError
 from headwater.store.segments import Segment
 
 log = logging.getLogger("headwater")
@@ -144,26 +145,27 @@ class Merger:
             faults.reach("merge done")
         except Exception as error:  # Spark was stopped, perhaps
             made.pairs.clear()
-            problems = dict.fromkeys(wanted, str(error))
+            problems = dict.fromkeys(wanted, _said(error))
         self._complain({key: text for key, text in problems.items() if self._counts(wanted[key])})
         return made
 
     def list(self, made: Made) -> int:
         """List new segments in place of those that are in them; returns how many. Never fails."""
-        done: set[str] = set()
-        try:
-            with self._engine.lock:
-                done = self._list(made)
-        except Exception as error:  # the warehouse's file could not be written, perhaps
-            self._complain({merge.key: str(error) for merge, _ in made.pairs})
+        with self._engine.lock:
+            try:
+                self._list(made)
+            except Exception as error:  # the warehouse's file could not be written, perhaps
+                self._complain({merge.key: _said(error) for merge, _ in made.pairs})
+            if self._away.unsure:
+                return 0
+            done = self._paths() & {new.path for _, new in made.pairs}
         for path in Path(self._away.folder).glob(f"segments/*/*/*-{made.attempt}-*.parquet"):
             if str(path) not in done:  # also what tasks have left that were run twice
                 path.unlink(missing_ok=True)
         self._away.merging.discard(made.attempt)
         return len(done)
 
-    def _list(self, made: Made) -> set[str]:
-        """The same; returns the paths of those that count now."""
+    def _list(self, made: Made) -> None:
         engine, away = self._engine, self._away
         plans = [one.plan for one in away.jobs(engine.schedule, engine.catalog) if one.plan is not None]
         copies = {name: copy for plan in plans for name, copy in plan.copies.items()}
@@ -173,7 +175,7 @@ class Merger:
             if copies.get(merge.copy.name) == merge.copy and self._counts(merge) and _is_there(new)
         ]
         if not fitting:
-            return set()
+            return
         seen = {copy: relation for plan in plans for relation, copy in plan.primary.items()}
         shown = [(seen[merge.copy.name], merge.copy, new) for merge, new in fitting if merge.copy.name in seen]
         # Before, so that who looks into a sorted copy meanwhile finds none, and scans.
@@ -187,7 +189,6 @@ class Merger:
             faults.reach("merge listed")
         for merge, _ in fitting:
             self._refused.pop(merge.key, None)
-        return paths
 
     def _counts(self, merge: Merge) -> bool:
         return self._away.segments.lists(merge.copy.name, merge.partition, merge.segments)
@@ -224,6 +225,10 @@ def _shared_out(merges: Sequence[Merge], tasks: int) -> list[list[Merge]]:
     for one in sorted(merges, key=lambda one: one.size, reverse=True):
         min(shares, key=lambda share: sum(each.size for each in share)).append(one)
     return [share for share in shares if share]
+
+
+def _said(error: Exception) -> str:
+    return error.message if isinstance(error, HeadwaterError) else str(error).strip().split("\n", 1)[0]
 
 
 def _is_there(segment: Segment) -> bool:

@@ -118,7 +118,7 @@ class SparkRunner:
                 tasks._jrdd  # noqa: B018  see `_job`
             return list(tasks.collect())
         except (PySparkException, Py4JError) as error:
-            raise _failed(error, _missing(str(error))) from error
+            raise _failed(error, _missing(str(error)), "a job that puts segments together") from error
 
     def stop_merges(self) -> None:
         with suppress(Exception):  # whatever it is, Spark is not there any more
@@ -174,22 +174,22 @@ def _missing(text: str) -> str | None:
     return None
 
 
-def _failed(error: Exception, missing: str | None) -> UserError:
+def _failed(error: Exception, missing: str | None, what: str = "the tasks of an epoch") -> UserError:
     if missing is None and re.search(r"MemoryError|Out of Memory|OutOfMemory", str(error)):
         return UserError(
             "HW479",
-            f"the tasks of an epoch failed: {reason_of(str(error))}",
+            f"{what} failed: {reason_of(str(error))}",
             hint="nothing changed; raise spark.executor.pyspark.memory, or ALTER WAREHOUSE SET PARTITIONS to more",
         )
     if missing is None:
         return UserError(
             "HW479",
-            f"the tasks of an epoch failed: {reason_of(str(error))}",
+            f"{what} failed: {reason_of(str(error))}",
             hint="nothing changed; Spark's log says more",
         )
     return UserError(
         "HW479",
-        f"the tasks of an epoch failed: {missing}",
+        f"{what} failed: {missing}",
         hint="nothing changed; install headwater, of this version, for the Python that PYSPARK_PYTHON names on every "
         "machine, or let spark.executorEnv.PYTHONPATH lead to it",
     )
