@@ -84,6 +84,8 @@ def other_than_listed(connection: duckdb.DuckDBPyConnection, segments: Sequence[
     try:
         query = f"SELECT file_name, num_rows FROM parquet_file_metadata({path_list(segments)})"
         rows = dict(connection.execute(query).fetchall())
+    except duckdb.OutOfMemoryException:
+        raise
     except duckdb.Error as error:
         return broken_one(segments) or (segments[0].path, str(error).strip().split("\n", 1)[0])
     for one in segments:
