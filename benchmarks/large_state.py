@@ -51,8 +51,6 @@ def run(report: Callable[[str], None], options: Options) -> Iterator[Row]:
     """Measure; yields a row of figures for each stretch of epochs."""
     settings = cluster(options.executors)
     with scratch() as folder, Memory() as memory, _opened(folder / "w", options, settings) as db:
-        with db.engine.lock:
-            db.engine.connection.execute("SET memory_limit = '2GB'")
         db.execute(f"{SCHEMA}; {VIEW}")
         events = Events(db, folder)
         until = 0.0
@@ -72,7 +70,7 @@ def run(report: Callable[[str], None], options: Options) -> Iterator[Row]:
 
 
 def _opened(folder: Path, options: Options, settings: dict[str, object]) -> Database:
-    return Database(folder, placement="tasks", partitions=options.partitions, spark=settings)
+    return Database(folder, placement="tasks", partitions=options.partitions, spark=settings, memory="2GB")
 
 
 class Memory:

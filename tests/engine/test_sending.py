@@ -11,9 +11,10 @@ import pytest
 import headwater as hw
 from headwater.engine import sending
 from headwater.engine.local_tasks import LocalRunner
+from headwater.engine.segment_files import copy_to, put_together
 from headwater.engine.sending import SENDING, written
 from headwater.engine.tasks import CopyPlan
-from headwater.store.segments import ALL
+from headwater.store.segments import ALL, Segment
 
 NET = (
     'SELECT k, t, CAST(sum("#n") AS BIGINT) AS "#n", max("#e") AS "#e" FROM data.r GROUP BY k, t HAVING sum("#n") <> 0'
@@ -112,3 +113,18 @@ def test_what_was_on_its_way_is_removed(tmp_path: Path, monkeypatch: pytest.Monk
         db.execute("CREATE VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
         assert db.query("SELECT * FROM v").num_rows == 3
     runner.close()
+
+
+def test_wide_rows_are_put_together_in_little_memory(tmp_path: Path) -> None:
+    """Files of 60 MB and an engine with 150: neither a whole file fits beside others nor what they add up to."""
+    with duckdb.connect(config={"threads": 1, "temp_directory": str(tmp_path / "spilled")}) as connection:
+        connection.execute("SET preserve_insertion_order = false")
+        segments = []
+        text = " || ".join(f"md5(CAST(i * 32 + {number} AS VARCHAR))" for number in range(32))
+        for number in range(3):
+            path = str(tmp_path / f"{number}.parquet")
+            columns = f'i AS k, {text} AS t, CAST(1 AS BIGINT) AS "#n", CAST({number} AS BIGINT) AS "#e"'
+            rows = copy_to(connection, f"SELECT {columns} FROM range(60000) AS r(i) ORDER BY k", path)
+            segments.append(Segment(path, number, number, rows, Path(path).stat().st_size, 1))
+        connection.execute("SET memory_limit = '150MB'")
+        assert put_together(connection, copy(None, NET), segments, str(tmp_path / "all.parquet")) == 60_000

@@ -20,6 +20,7 @@ from headwater.engine.parcels import Report
 from headwater.engine.workers import Worker
 from headwater.spark.stages import _missing
 from tests.faults.child import leftovers
+from tests.spark.skewed import Skewed
 from tests.spark.twins import Twins, clock_of
 
 TWO_LEVELS = """
@@ -45,6 +46,13 @@ def test_mishaps_do_not_show(tmp_path: Path) -> None:
         twins.step()
     twins.close()
     db.close()
+    runner.close()
+
+
+def test_a_key_with_half_of_the_rows(tmp_path: Path) -> None:
+    runner = LocalRunner(2, 5)
+    with opened(tmp_path / "w", runner) as db, hw.Database() as home:
+        Skewed(db, home, 20_000).tell()
     runner.close()
 
 

@@ -31,11 +31,13 @@ from tests.equivalence.references import Interpreted, OnDuckDB
 from tests.equivalence.subject import Headwater
 from tests.faults.child import leftovers
 from tests.spark.processes import EXECUTOR, WORKER, Killer, of_kind
+from tests.spark.skewed import Skewed
 from tests.spark.support import wait_until
 from tests.spark.twins import Twins, clock_of
 
 SETTINGS = {
     "spark.master": "local-cluster[2,1,2048]",
+    "spark.executor.pyspark.memory": "1g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
@@ -143,6 +145,14 @@ class Chapters:
         self.twins.step()
         self.say("opened again: no leftovers, and all is there")
 
+    def skew(self, rows: int) -> None:
+        """One key has half of the rows."""
+        folder = self._folder / "skewed"
+        with hw.Database(folder, placement="tasks", partitions=4) as there, hw.Database() as here:
+            Skewed(there, here, rows).tell()
+        shutil.rmtree(folder)
+        self.say(f"half of {rows:,} rows have one key")
+
     def seeds(self, seeds: list[int]) -> None:
         """Cases of the generator."""
         for seed in seeds:
@@ -170,6 +180,7 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=2, help="how many cases of the generator")
+    parser.add_argument("--skewed", type=int, default=100_000, help="rows, half of them with one key")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=0, help="of the generator")
     options = parser.parse_args()
@@ -183,6 +194,7 @@ def main() -> int:
         chapters.kills(options.kills)
         chapters.damage()
         chapters.reopen()
+        chapters.skew(options.skewed)
         chapters.seeds(list(range(options.first_seed, options.first_seed + options.seeds)))
         chapters.close()
     print("as it must be")

@@ -14,6 +14,9 @@ from headwater.store.segments import ALL, Segment
 
 #: What a byte of a segment takes in memory, about.
 _UNPACKED = 5
+#: How a segment is written. Whoever reads one holds a row group of each file in memory, and so does whoever writes one;
+#: a hundred thousand rows of half a kilobyte, which DuckDB takes by itself, are more than a task may have.
+WRITTEN = "FORMAT parquet, ROW_GROUP_SIZE_BYTES '8MB'"
 
 
 def put_together(connection: duckdb.DuckDBPyConnection, copy: CopyPlan, files: Iterable[Segment], path: str) -> int:
@@ -109,7 +112,7 @@ def attempt_of(path: str) -> str:
 def copy_to(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:
     """Write a query's rows to a Parquet file."""
     try:
-        found = connection.execute(f"COPY ({query}) TO '{in_quotes(path)}' (FORMAT parquet)").fetchone()
+        found = connection.execute(f"COPY ({query}) TO '{in_quotes(path)}' ({WRITTEN})").fetchone()
     except BaseException:
         Path(path).unlink(missing_ok=True)
         raise

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from headwater.emit.layout import sql, store_table
-from headwater.engine.segment_files import copy_to, in_quotes, order_by, segment_path
+from headwater.engine.segment_files import WRITTEN, copy_to, in_quotes, order_by, segment_path
 from headwater.engine.tasks import PARTITIONS, CopyPlan
 from headwater.store.segments import ALL, Segment
 
@@ -74,7 +74,7 @@ def _queries(
     folder.parent.mkdir(parents=True, exist_ok=True)
     connection.execute(
         f"COPY (SELECT *, {expression} AS \"{_TO}\" FROM ({source}) AS source) TO '{in_quotes(str(folder))}' "
-        f'(FORMAT parquet, PARTITION_BY ("{_TO}"), WRITE_PARTITION_COLUMNS false)'
+        f'({WRITTEN}, PARTITION_BY ("{_TO}"), WRITE_PARTITION_COLUMNS false)'
     )
     found = {int(one.name.rpartition("=")[2]): one for one in folder.iterdir()} if folder.exists() else {}
     for partition, there in sorted(found.items()):

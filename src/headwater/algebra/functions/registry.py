@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from headwater import types as t
-from headwater.algebra.scalars import Call, Cast, Scalar
+from headwater.algebra.scalars import Call, Cast, Literal, Scalar
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,20 @@ def evaluate(call: Call, *values: object) -> object:
 
 
 def _has_room(call: Call) -> bool:
-    """Whether a sum or product always fits: DOUBLE has infinity, and a DECIMAL that is not cut gets a digit more."""
+    """Whether a result always fits.
+
+    Of sums and products: DOUBLE has infinity, and a DECIMAL that is not cut gets a digit more. Of quotients and
+    remainders by a constant: if that is not zero, nor the one by which the least of all integers cannot be divided.
+    """
+    if call.function in ("/", "%", "mod", "div"):
+        divisor = call.args[1]
+        exact = isinstance(call.type, t.Decimal) and call.function == "/"
+        return (
+            isinstance(divisor, Literal)
+            and divisor.value not in (None, 0, -1)
+            and t.is_numeric(call.type)
+            and not exact
+        )
     if call.function not in ("+", "-", "*"):
         return False
     if isinstance(call.type, t.Decimal):
