@@ -14,6 +14,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -22,6 +23,7 @@ import pyarrow as pa
 from headwater.algebra.clock import CLOCK
 from headwater.emit.layout import EPOCH, sql, store_table
 from headwater.engine.failures import is_full, is_value_error, translate
+from headwater.engine.meetings import Meetings
 from headwater.engine.merges import first_behind
 from headwater.engine.parcels import RETURNED, Feed, Order, Parcel, Report, messages
 from headwater.engine.segment_files import (
@@ -180,15 +182,21 @@ class _Task:
 
     def _follow(self, room: RoomPlan, cached: Cached, step: Step) -> None:
         batch = step.relation in self._order.batches
+        changed = self._rows.get((room.number, step.delta), 0)
+        meetings = Meetings(cached.connection, step.met, changed, partial(_rows_in, cached))
         for run in step.runs:
-            self._run(room, cached, run, run.coming if batch and run.coming is not None else run.insert)
+            with self._reading_files(cached):
+                narrow = run.narrow if meetings.meet(run.narrow) else None
+            form = narrow or run
+            self._run(room, cached, run, form.coming if batch and form.coming is not None else form.insert)
+        meetings.close()
 
     def _run(self, room: RoomPlan, cached: Cached, run: Run, statement: str) -> None:
         try:
             found = _count_of(cached.connection, statement)
         except duckdb.Error as error:
-            if not is_value_error(error):  # perhaps a file that is read as it lies
-                with self._reading(one for each in cached.stores.values() if each.left for one in each.segments):
+            if not is_value_error(error):
+                with self._reading_files(cached):
                     raise
             if run.view is None:
                 raise
@@ -255,6 +263,10 @@ class _Task:
             if self.report.broken is None:
                 raise
             raise _Blamed from error
+
+    def _reading_files(self, cached: Cached) -> contextlib.AbstractContextManager[None]:
+        """The same for the segments that are read as they lie."""
+        return self._reading(one for each in cached.stores.values() if each.left for one in each.segments)
 
     def _left_in_files(self) -> set[str]:
         """The copies that are read from their files in each epoch: the largest, until the others fit into memory."""
@@ -352,6 +364,12 @@ class _Task:
 def _coming(relation: str) -> str:
     """The table of what comes in an epoch to a store that is left in its files."""
     return sql(store_table(f"{relation}#coming"))
+
+
+def _rows_in(cached: Cached, relation: str) -> int:
+    """About how many rows a store has."""
+    lying = cached.stores[relation]
+    return sum(one.rows for one in lying.segments) if lying.left else lying.rows
 
 
 def _count_of(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
