@@ -56,6 +56,8 @@ class Cached:
         self.connection = connection
         self.name = name
         self.stores: dict[str, Lying] = {}
+        #: The temporary tables that have rows; None before they are made.
+        self.filled: set[str] | None = None
         self.size = 0
 
 
