@@ -132,6 +132,10 @@ class Headwater:
             self._patched.enter_context(mock.patch("headwater.engine.merging.RETRY_SECONDS", 0.0))
             if seed % 2:
                 self._patched.enter_context(mock.patch("headwater.engine.segment_files._UNPACKED", 1 << 40))
+            # Mostly every statement reads what the change meets of stores, and not these.
+            if random.Random(f"met {seed}").random() < 0.75:
+                self._patched.enter_context(mock.patch("headwater.emit.narrowing.FEWEST_READERS", 1))
+                self._patched.enter_context(mock.patch("headwater.engine.meetings.pays", return_value=True))
             partitions = random.Random(seed).choice((1, 2, 3, 5))
             database = Database(":memory:", placement="tasks", runner=self._runner, partitions=partitions)
         database = database or hw.connect(":memory:")  # type: ignore[assignment]

@@ -6,6 +6,7 @@
 | `data."v#changes"` | the changes of view v that are kept for subscribers, epoch by epoch: its columns, `#n`, `#e` |
 | `temp."Δr"` | what changes in r in the epoch under way |
 | `temp."Σm"` | pending contributions to the change of map m, before they are added up |
+| `temp."met ..."` | in a task: the rows of a store that a change meets, for several statements |
 | `temp."found ..."` | views of what a statement needs of a large store, where that is looked up and not scanned |
 
 The temporary tables are made anew by the first statement of an epoch that fills them, which is cheaper than emptying

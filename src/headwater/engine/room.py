@@ -13,7 +13,9 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import duckdb
@@ -22,8 +24,9 @@ import pyarrow as pa
 from headwater.algebra.clock import CLOCK
 from headwater.emit.layout import EPOCH, sql, store_table
 from headwater.engine.failures import is_full, is_value_error, translate
+from headwater.engine.meetings import Meetings
 from headwater.engine.merges import first_behind
-from headwater.engine.parcels import RETURNED, Feed, Order, Parcel, Report, messages
+from headwater.engine.parcels import MESSAGE_BYTES, RETURNED, Feed, Order, Parcel, Report, messages
 from headwater.engine.segment_files import (
     broken_one,
     copy_to,
@@ -59,6 +62,7 @@ def run_task(
                 yield parcel
             else:
                 task.take(rooms[parcel.room], parcel)
+        task.take_rest(rooms)
         for feed in order.feeds:
             if feed.level == level and feed.partition in (partition, ALL):
                 task.take_file(rooms[feed.room], feed)
@@ -85,6 +89,8 @@ class _Task:
         self._on = self.report.spending.on
         self.open: dict[int, Cached] = {}
         self._rows: dict[tuple[int, str], int] = {}
+        #: Parcels that are not in their tables yet, by room and table.
+        self._waiting: dict[tuple[int, str], list[bytes]] = {}
 
     def _key(self, room: int) -> tuple[object, ...]:
         order = self._order
@@ -99,31 +105,49 @@ class _Task:
         """A room with its temporary tables, empty, and its stores as they were committed."""
         if room.number not in self.open:
             self.open[room.number] = cached = self._worker.room(self._key(room.number))
-            for statement in room.tables.values():
-                cached.connection.execute(statement)
+            for table, statement in room.tables.items():
+                if cached.filled is None or table in cached.filled:
+                    cached.connection.execute(statement)
+            cached.filled = set()
             cached.connection.execute(f"SET VARIABLE {PARTITIONS} = {self._order.partitions}")
         return self.open[room.number]
 
     def take(self, room: RoomPlan, parcel: Parcel) -> None:
+        """Take rows for a table; some parcels wait, because many rows are taken as quickly as few."""
         if parcel.run not in self.report.took:
             self.report.took.append(parcel.run)
-        with self._on("take"), pa.ipc.open_stream(parcel.data) as reader:
-            self._insert(room, parcel.table, reader)
+        waiting = self._waiting.setdefault((room.number, parcel.table), [])
+        waiting.append(parcel.data)
+        if sum(map(len, waiting)) >= MESSAGE_BYTES:
+            self._take_waiting(room, parcel.table)
+
+    def take_rest(self, rooms: Mapping[int, RoomPlan]) -> None:
+        """Take what has waited."""
+        for number, table in list(self._waiting):
+            self._take_waiting(rooms[number], table)
+
+    def _take_waiting(self, room: RoomPlan, table: str) -> None:
+        with self._on("take"), contextlib.ExitStack() as stack:
+            parcels = self._waiting.pop((room.number, table))
+            readers = [stack.enter_context(pa.ipc.open_stream(one)) for one in parcels]
+            self._insert(room, table, pa.RecordBatchReader.from_batches(readers[0].schema, chain(*readers)))
 
     def take_file(self, room: RoomPlan, feed: Feed) -> None:
         # Some rows at a time, and not as a file that is mapped: Spark may limit what a process has of addresses.
         with self._on("take"), pa.OSFile(feed.path) as source, pa.ipc.open_stream(source) as reader:
             self._insert(room, feed.table, reader)
 
-    def _insert(self, room: RoomPlan, table: str, rows: pa.RecordBatchReader) -> None:
-        connection = self._enter(room).connection
-        connection.register("arriving", rows)
-        self._count(room, table, _count_of(connection, f"INSERT INTO {table} SELECT * FROM arriving"))
-        connection.unregister("arriving")
+    def _insert(self, room: RoomPlan, table: str, arriving: pa.RecordBatchReader) -> None:
+        # DuckDB finds the rows by the name that they have here: to register them takes as long as to insert some.
+        found = self._enter(room).connection.execute(f"INSERT INTO {table} SELECT * FROM arriving").fetchone()
+        self._count(room, table, int(found[0]) if found else 0)
 
     def _count(self, room: RoomPlan, table: str, rows: int) -> None:
         key = room.number, table
         self._rows[key] = self._rows.get(key, 0) + rows
+        filled = self.open[room.number].filled
+        if rows and filled is not None:
+            filled.add(table)
 
     def run(self, room: RoomPlan) -> Iterator[Parcel]:
         order, cached = self._order, self._enter(room)
@@ -180,15 +204,21 @@ class _Task:
 
     def _follow(self, room: RoomPlan, cached: Cached, step: Step) -> None:
         batch = step.relation in self._order.batches
+        changed = self._rows.get((room.number, step.delta), 0)
+        meetings = Meetings(cached.connection, step.met, changed, partial(_rows_in, cached))
         for run in step.runs:
-            self._run(room, cached, run, run.coming if batch and run.coming is not None else run.insert)
+            with self._reading_files(cached):
+                narrow = run.narrow if meetings.meet(run.narrow) else None
+            form = narrow or run
+            self._run(room, cached, run, form.coming if batch and form.coming is not None else form.insert)
+        meetings.close()
 
     def _run(self, room: RoomPlan, cached: Cached, run: Run, statement: str) -> None:
         try:
             found = _count_of(cached.connection, statement)
         except duckdb.Error as error:
-            if not is_value_error(error):  # perhaps a file that is read as it lies
-                with self._reading(one for each in cached.stores.values() if each.left for one in each.segments):
+            if not is_value_error(error):
+                with self._reading_files(cached):
                     raise
             if run.view is None:
                 raise
@@ -255,6 +285,10 @@ class _Task:
             if self.report.broken is None:
                 raise
             raise _Blamed from error
+
+    def _reading_files(self, cached: Cached) -> contextlib.AbstractContextManager[None]:
+        """The same for the segments that are read as they lie."""
+        return self._reading(one for each in cached.stores.values() if each.left for one in each.segments)
 
     def _left_in_files(self) -> set[str]:
         """The copies that are read from their files in each epoch: the largest, until the others fit into memory."""
@@ -352,6 +386,12 @@ class _Task:
 def _coming(relation: str) -> str:
     """The table of what comes in an epoch to a store that is left in its files."""
     return sql(store_table(f"{relation}#coming"))
+
+
+def _rows_in(cached: Cached, relation: str) -> int:
+    """About how many rows a store has."""
+    lying = cached.stores[relation]
+    return sum(one.rows for one in lying.segments) if lying.left else lying.rows
 
 
 def _count_of(connection: duckdb.DuckDBPyConnection, statement: str) -> int:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Set
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -17,9 +18,10 @@ from headwater import types as t
 from headwater.algebra.clock import CLOCK
 from headwater.emit.layout import EPOCH, MULTIPLICITY, column, delta_table, name, pending_table, sql
 from headwater.emit.maintain import Columns, create_store, row_columns, stored_columns
+from headwater.emit.narrowing import Meeting, meetings_of, shared_meetings
 from headwater.emit.scalars import duckdb_scalar, duckdb_type
 from headwater.engine.placing import Copy, Plan, Room, pending_columns
-from headwater.engine.schedule import Schedule, Stage
+from headwater.engine.schedule import Schedule, Stage, Trigger
 from headwater.engine.shapes import living, shape_of
 from headwater.plan.spread import Spread
 from headwater.store.catalog import Catalog
@@ -48,6 +50,38 @@ class Shipment:
 
 
 @dataclass(frozen=True)
+class Met:
+    """A temporary table for what a change meets of a store; see `headwater.emit.narrowing`.
+
+    Attributes:
+        table: its name.
+        store: the relation whose store it is.
+        fill: makes it.
+        readers: how many statements read it.
+    """
+
+    table: str
+    store: str
+    fill: str
+    readers: int
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """A statement as it is when it reads what the change meets of some stores, and not these.
+
+    Attributes:
+        met: the tables that it reads.
+        insert: the statement.
+        coming: the same for a change that is rows that come, each once.
+    """
+
+    met: tuple[str, ...]
+    insert: str
+    coming: str
+
+
+@dataclass(frozen=True)
 class Run:
     """One statement that adds rows to a temporary table.
 
@@ -56,12 +90,14 @@ class Run:
         table: what it fills.
         insert: the statement.
         coming: the same for a change that is rows that come, each once.
+        narrow: what it is for a change that is small beside what is stored, if others read the same.
     """
 
     view: str | None
     table: str
     insert: str
     coming: str | None = None
+    narrow: Narrow | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +111,7 @@ class Step:
         due: whether to settle depends on rows in this table, or, where it is recomputed, on changes of `inputs`.
         inputs: of a map that is recomputed.
         runs: what follows from the change; of the clock, always.
+        met: what these may read in place of stores.
         rows: the change, as it is stored, but for the epoch.
         append: whether the change is added to the store that lies here.
         segment: the copy to which the change is written, if this room writes it.
@@ -93,6 +130,7 @@ class Step:
     segment: str | None = None
     ships: tuple[Shipment, ...] = ()
     settled: bool = False
+    met: tuple[Met, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -277,6 +315,9 @@ class _Writer:
 
     def _step(self, stage: Stage, room: Room) -> Step | None:
         here = self._position[stage.name]
+        triggers = [one.trigger for one in room.actions if one.position == here and one.trigger is not None]
+        met = shared_meetings([meetings_of(one.statement.term, one.emitter) for one in triggers])
+        narrowed = {id(one): found for one, found in zip(triggers, met, strict=True)}
         runs: list[Run] = []
         settle: Run | None = None
         settled = False
@@ -291,7 +332,8 @@ class _Writer:
                     settle = Run(stage.view, fill.table, fill.more)
                 continue
             fill, coming = action.trigger.fill, action.trigger.coming.fill
-            runs.append(Run(action.trigger.view, fill.table, fill.more, coming.more))
+            narrow = _narrow(action.trigger, narrowed[id(action.trigger)])
+            runs.append(Run(action.trigger.view, fill.table, fill.more, coming.more, narrow))
         copy = self._writes.get((stage.name, room.address))
         present = stage.name in room.fresh or settled or copy is not None
         if not runs and not present:
@@ -313,7 +355,22 @@ class _Writer:
             copy_name(copy) if copy is not None else None,
             self._ships(stage.name) if settled else (),
             settled,
+            _tables(met),
         )
+
+
+def _narrow(trigger: Trigger, meetings: Mapping[str, Meeting]) -> Narrow | None:
+    """A statement with what the change meets in place of some of the stores that it reads."""
+    if not meetings:
+        return None
+    form = trigger.finding({alias: one.view for alias, one in meetings.items()})
+    tables = tuple(sorted({one.table for one in meetings.values()}))
+    return Narrow(tables, form.fill.more, form.coming.fill.more)
+
+
+def _tables(found: Sequence[Mapping[str, Meeting]]) -> tuple[Met, ...]:
+    readers = Counter(one for each in found for one in set(each.values()))
+    return tuple(Met(one.table, one.store, one.fill, count) for one, count in readers.items())
 
 
 def _create(table: exp.Table, columns: Columns) -> str:

@@ -25,6 +25,16 @@ ENGINES_SHARE, LEAST_MEMORY = 0.5, 64 << 20
 #: What stores take of the engine's memory at most; the rest is for statements, which can do with little: they spill.
 STORES_SHARE = 0.75
 
+#: Steps of DuckDB's optimiser that statements of an epoch are planned without. The first adds large stores up before
+#: they are joined with a small change; the others take longer than they save (see `Warehouse.plan_quickly`).
+_UNHELPFUL_STEPS = (
+    "partial_aggregate_pushdown",
+    "statistics_propagation",
+    "common_subexpressions",
+    "common_subplan",
+    "projection_pullup",
+)
+
 
 class Lying:
     """What is in the worker's table of a store."""
@@ -46,6 +56,8 @@ class Cached:
         self.connection = connection
         self.name = name
         self.stores: dict[str, Lying] = {}
+        #: The temporary tables that have rows; None before they are made.
+        self.filled: set[str] | None = None
         self.size = 0
 
 
@@ -59,6 +71,7 @@ class Worker:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.instance = duckdb.connect(":memory:", config={"threads": 1})
         self.instance.execute("SET preserve_insertion_order = false")
+        self.instance.execute(f"SET GLOBAL disabled_optimizers = '{','.join(_UNHELPFUL_STEPS)}'")
         self.instance.execute(f"SET temp_directory = '{self.folder}'")
         self.memory = _fitting(memory or 4 << 30)
         self.instance.execute(f"SET memory_limit = '{self.memory}B'")
