@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from headwater.algebra.clock import CLOCK
 from headwater.engine.placing import Placing, Plan
 from headwater.engine.schedule import Schedule, Stage
+from headwater.engine.stepwise import bound_to_home
 from headwater.engine.tasks import TaskPlan, task_plan
 from headwater.plan.spread import Rows
 from headwater.store.catalog import Catalog
@@ -64,22 +65,10 @@ def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
 
 
 def away_maps(schedule: Schedule, catalog: Catalog) -> set[str]:
-    """The maps whose programs can be run in tasks: those that take changes step by step stay at home."""
+    """The maps whose programs can be run in tasks."""
     programs = [one.program for one in catalog if one.program is not None]
-    stepwise = {each.name for one in programs for each in one.maps if each.stepwise}
-    home: set[str] = set()
-    more = True
-    while more:  # programs share maps: all or none of those that do
-        found = {
-            each.name
-            for one in programs
-            if any(each.name in stepwise | home for each in one.maps)
-            for each in one.maps
-        }  # fmt: skip
-        more = not found <= home
-        home |= found
     maps = {each.name for one in programs for each in one.maps}
-    return {one.name for one in schedule.stages if one.name in maps and one.parts is None} - home
+    return {one.name for one in schedule.stages if one.name in maps and one.parts is None} - bound_to_home(programs)
 
 
 def _reads(stage: Stage, catalog: Catalog) -> set[str]:
