@@ -143,6 +143,14 @@ def first_rows(relation: str, source: str, fields: t.Schema, since: int, epoch: 
     return sql(exp.Insert(this=store_table(relation), expression=rows))
 
 
+def less(store: str, other: str, fields: t.Schema, epoch: int) -> str:
+    """Takes the rows of one store from another, under the number of an epoch."""
+    negative = exp.Neg(this=column(MULTIPLICITY))
+    items = [*(column(f.name) for f in fields), as_column(negative, MULTIPLICITY), as_column(number(epoch), EPOCH)]
+    rows = exp.Select(expressions=items).from_(store_table(other), copy=False)
+    return sql(exp.Insert(this=store_table(store), expression=rows))
+
+
 def arrivals(relation: str, fields: t.Schema, emitter: Emitter) -> str:
     """A query with a row if any row came to a relation in the epoch under way: a point of a synchronisation stream."""
     net = emitter.net_rows(bare(Scan(relation, "r", fields, Version.DELTA)))

@@ -341,6 +341,7 @@ class Away:
                 if copy not in primary:
                     continue
                 engine.note_touched({primary[copy]})
+                engine.appended[primary[copy]] = engine.appended.get(primary[copy], 0) + segment.rows
                 if segment.first < segment.last:  # put together with others: what was noted of epochs does not hold
                     engine.access.rewritten(primary[copy])
                 else:
