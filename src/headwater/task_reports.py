@@ -59,6 +59,10 @@ class _Notes:
         self._catalog: Catalog = db.engine.catalog
         self._maps = {one.name: one for each in self._catalog.programs for one in each.maps}
         self._mine = {one.name for one in program.maps}
+        inputs = [self._catalog.find(name) for name in program.inputs]
+        #: The synchronised relations that it reads, by name.
+        self._held = {one.name: one for one in inputs if one is not None and one.policy is not None}
+        self._mine |= self._held.keys()
         self._expected = _expected(program, surroundings(db).observed)
         self._sizes = store_sizes(db.warehouse, list(program.inputs))
 
@@ -96,7 +100,7 @@ class _Notes:
             view.name
             for view in self._catalog
             if view.program is not None and view.program.view != self._program.view
-            if not view.suspended and targets & {one.name for one in view.program.maps}
+            if not view.suspended and targets & {*(one.name for one in view.program.maps), *view.program.inputs}
         ]
         return RoomNote(
             before + room.level,
@@ -105,6 +109,7 @@ class _Notes:
             tuple((name, self._spread(name, placed.spreads[name])) for name in settled),
             tuple((name, tuple(on)) for name, on in follows.items()),
             tuple(others),
+            tuple((name, one.policy.clause) for name, one in self._held.items() if one.policy and name in settled),
         )
 
     def _spread(self, relation: str, spread: Spread) -> str:
@@ -176,20 +181,19 @@ class _Notes:
     def _at_home(self) -> list[AtHome]:
         away = {name for job in self._jobs for name in job.names}
         found = []
-        for name in (*self._program.inputs, *(one.name for one in self._program.maps)):
+        sources = [one.of for one in self._held.values() if one.of is not None]
+        for name in dict.fromkeys((*self._program.inputs, *sources, *(one.name for one in self._program.maps))):
             if name not in away:
                 found.append(AtHome(name, self._why(name)))
         return found
 
     def _why(self, name: str) -> str:
         relation = self._catalog.find(name)
-        if relation is not None and relation.policy is not None:
-            return "which is synchronised: what waits for its points waits here"
         if relation is not None and relation.parts is not None:
             return "a view of parts, which are built here one after the other"
         if relation is not None and relation.program is None:
             return f"a {relation.kind.value}: its changes come here first"
-        return "which takes changes step by step"
+        return "which is read amid the steps of an epoch"
 
 
 def _expected(program: Program, observed: Mapping[str, Observed]) -> dict[str, Observed]:

@@ -115,7 +115,7 @@ def test_the_text_has_the_same(db: Database) -> None:
 @pytest.mark.parametrize(
     ("view", "relation", "why"),
     [
-        ("now_and_then", "sale@manual now_and_then", "synchronised"),
+        ("now_and_then", "sale", "a table"),
         ("most", "counted", "a view of parts"),
         ("by_shop", "sale", "a table"),
     ],

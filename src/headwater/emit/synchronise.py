@@ -44,6 +44,7 @@ class SyncSQL:
     """What a synchronised relation needs in an epoch.
 
     Attributes:
+        coming: what has changed, as rows that can wait.
         wait: puts what has changed to what waits; takes `$epoch`.
         release_waiting: fills the change of the relation from what waits.
         release_coming: from what has changed in this epoch, where nothing waits.
@@ -52,6 +53,7 @@ class SyncSQL:
         add_up: lets only the net of what waits wait; None where nothing can cancel.
     """
 
+    coming: str
     wait: str
     release_waiting: Fill
     release_coming: Fill
@@ -83,6 +85,7 @@ def synchronise(relation: str, source: str, fields: t.Schema, grows: bool, emitt
     change = exp.Subquery(this=coming.copy(), alias=exp.TableAlias(this=exp.to_identifier("c")))
     wait = exp.Select(expressions=items).from_(change, copy=False)
     return SyncSQL(
+        sql(exp.Select(expressions=items[:-1]).from_(change.copy(), copy=False)),
         sql(exp.Insert(this=store_table(waiting_of(relation)), expression=wait)),
         released(waiting),
         fill(delta_table(relation), coming),
@@ -138,6 +141,14 @@ def first_rows(relation: str, source: str, fields: t.Schema, since: int, epoch: 
         rows = exp.Select(expressions=items)
         rows = rows.from_(exp.Subquery(this=net, alias=exp.TableAlias(this=exp.to_identifier("c"))), copy=False)
     return sql(exp.Insert(this=store_table(relation), expression=rows))
+
+
+def less(store: str, other: str, fields: t.Schema, epoch: int) -> str:
+    """Takes the rows of one store from another, under the number of an epoch."""
+    negative = exp.Neg(this=column(MULTIPLICITY))
+    items = [*(column(f.name) for f in fields), as_column(negative, MULTIPLICITY), as_column(number(epoch), EPOCH)]
+    rows = exp.Select(expressions=items).from_(store_table(other), copy=False)
+    return sql(exp.Insert(this=store_table(store), expression=rows))
 
 
 def arrivals(relation: str, fields: t.Schema, emitter: Emitter) -> str:

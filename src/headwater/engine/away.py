@@ -1,6 +1,6 @@
 """Epochs whose maps lie away: the side of the process that owns the warehouse.
 
-What is at home (base relations, views of parts, synchronised relations) happens here as ever. For the rest, changes are
+What is at home (base relations, views of parts) happens here as ever. For the rest, changes are
 written to files that tasks read, a runner carries out the tasks of all levels, and what they report is listed in the
 transaction of the epoch. Whatever is not an ordinary epoch is done at home: the maps that it fills are tables until
 they are sent away, inside the same transaction.
@@ -29,13 +29,14 @@ import pyarrow as pa
 
 from headwater.emit.functions.clock import set_clock
 from headwater.emit.layout import Fill, sql, store_table
-from headwater.emit.maintain import stored_columns
+from headwater.emit.maintain import row_columns, stored_columns
 from headwater.engine import faults
 from headwater.engine.failures import AWAY, ViewFailed, broken, is_full, unwritten
+from headwater.engine.holding import held_fields, is_due, note_waiting, ticking
 from headwater.engine.merges import Merge, Merged
 from headwater.engine.parcels import RETURNED, Feed, Order, Report, divided, is_whole
 from headwater.engine.parts import PartRound
-from headwater.engine.rounds import Job, divide
+from headwater.engine.rounds import Job, divide, pieces
 from headwater.engine.schedule import Schedule
 from headwater.engine.segment_files import attempt_of, broken_one, of_other_size, path_list
 from headwater.engine.sending import SENDING, written
@@ -142,6 +143,8 @@ class Away:
         self.unsure = False
         #: How copies are written, as was last decided.
         self.copies: Mapping[str, CopyPlan] = {}
+        #: What has changed in the epoch under way, and is yet to be seen at home.
+        self._unseen: dict[str, CopyPlan] = {}
         #: Where the time of the last epoch went.
         self.spending = Epochs()
         Path(self.folder).mkdir(parents=True, exist_ok=True)
@@ -192,11 +195,15 @@ class Away:
         engine = self._engine
         before = engine.last_clock or dt.datetime.min
         self.spending.begin()
+        self._unseen.clear()
         # Tasks of every round begin with what there was before the epoch: what an earlier round did comes as changes.
         listed = {copy: dict(partitions) for copy, partitions in self.segments.listed.items()}
         for job in self.jobs(schedule, catalog):
             with self.spending.home.on("home"):
-                engine.flow(job.home, workspace, epoch, {}, net, clock, round_, parts)
+                for piece, changed in pieces(job.home, self._unseen.keys()):
+                    engine.flow(piece, workspace, epoch, {}, net, clock, round_, parts)
+                    if changed is not None:
+                        self.show(changed, self._unseen.pop(changed))
             if job.plan is None:
                 continue
             advanced = schedule.follows_clock and clock > before
@@ -215,8 +222,10 @@ class Away:
                 {copy: listed[copy] for copy in job.plan.reads if copy in listed},
                 memory=self.memory(),
                 together=-(-self.partitions // max(1, self.runner.places)),
+                ticking=ticking(round_, schedule, job.names),
             )
             workspace.changed |= self._run(job, order, workspace)
+            note_waiting(self, job.plan, order, round_)
         return workspace.changed
 
     def _attempt(self) -> str:
@@ -230,7 +239,7 @@ class Away:
             room.mkdir(parents=True)
             with self.spending.home.on("feed"):
                 feeds = self._feed(job.plan, order, workspace, room)
-            if not feeds and not order.advanced:
+            if not feeds and not order.advanced and not is_due(job.plan, order):
                 return set()
             order = replace(order, feeds=feeds)
             (room / "order").write_bytes(pickle.dumps(order))
@@ -314,8 +323,12 @@ class Away:
             workspace.fill(
                 Fill(table, f"CREATE OR REPLACE TEMPORARY TABLE {table} AS {query}", f"INSERT INTO {table} {query}")
             )
-        for relation in changed:
-            self.show(relation, job.plan.copies[job.plan.primary[relation]])
+        for relation in changed & job.plan.primary.keys():
+            lies = job.plan.copies[job.plan.primary[relation]]
+            if relation in job.awaited:
+                self._unseen[relation] = lies
+            else:
+                self.show(relation, lies)
         self._tell(job.plan, reports)
         return changed
 
@@ -328,6 +341,7 @@ class Away:
                 if copy not in primary:
                     continue
                 engine.note_touched({primary[copy]})
+                engine.appended[primary[copy]] = engine.appended.get(primary[copy], 0) + segment.rows
                 if segment.first < segment.last:  # put together with others: what was noted of epochs does not hold
                     engine.access.rewritten(primary[copy])
                 else:
@@ -349,7 +363,8 @@ class Away:
         needed = {name: one for plan in plans for name, one in plan.copies.items()}
         self._show_otherwise(catalog)
         primary = {relation: plan.copies[copy] for plan in plans for relation, copy in plan.primary.items()}
-        self.bring_home((catalog.map_names & self.relations) - primary.keys() - frozen)
+        ours = catalog.map_names | held_fields(catalog).keys()
+        self.bring_home((ours & self.relations) - primary.keys() - frozen)
         there = set(self.segments.relations)
         for name in sorted(needed.keys() - there):
             self._export(needed[name], epoch)
@@ -364,7 +379,8 @@ class Away:
 
     def _show_otherwise(self, catalog: Catalog) -> None:
         """Let readers at home see what they should, where the folder is another one, or files are not those listed."""
-        maps = {one.name: one for program in catalog.programs for one in program.maps}
+        maps = {one.name: stored_columns(one) for program in catalog.programs for one in program.maps}
+        maps |= {name: row_columns(fields) for name, fields in held_fields(catalog).items()}
         for relation in sorted(maps.keys() & self.relations):
             copies = self.segments.copies_of(relation)
             seen = shown(self._engine.connection, relation)
@@ -372,7 +388,7 @@ class Away:
                 continue
             same = [copy for copy in copies if seen == set(self.segments.paths(copy))]
             if not same or of_other_size(self.segments.of(same[0])) is not None:
-                kinds = kinds_of(stored_columns(maps[relation]))
+                kinds = kinds_of(maps[relation])
                 show_or_say(self._engine.connection, relation, kinds, self.segments.of((same or copies)[0]))
 
     def _show_again(self, relation: str, copy: str, kinds: Kinds) -> None:
@@ -446,6 +462,10 @@ class Away:
         self.bring_home(self.relations)
         self.partitions = partitions
         self._jobs.clear()
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        return self._engine.connection
 
     @property
     def relations(self) -> set[str]:

@@ -166,6 +166,7 @@ class Consolidator:
         urgent = store in engine.urgent
         engine.urgent.discard(store)
         if engine.away is not None and engine.away.holds(store):
+            trim(engine, store)
             return  # its segments are put together by tasks
         if store.endswith(CHANGES):
             self._sizes[store] = trim_changes(engine, store.removesuffix(CHANGES))
@@ -224,6 +225,8 @@ def trim(engine: Engine, stream: str) -> None:
         after = engine.catalog.with_changed(replace(relation, begins=limit))
         engine.access.rewritten(relation.name)
         with engine.transaction():
+            if engine.away is not None and engine.away.holds(relation.name):
+                engine.away.bring_home({relation.name})
             engine.connection.execute(f'DELETE FROM {sql(store_table(relation.name))} WHERE "{EPOCH}" <= {int(limit)}')
             engine.change_catalog(after)
         engine.access.rewritten(relation.name)

@@ -280,9 +280,17 @@ def refresh(engine: Engine, relation: Relation) -> Epoch:
             return engine.run([], after, rebuild=relation.name)
     assert relation.program is not None
     policies = policies_of(engine, relation)
+    damage: UserError | None = None
     if policies and not relation.suspended:
-        return engine.run([], ticks=policies)
+        try:
+            return engine.run([], ticks=policies)
+        except UserError as error:
+            if error.code != "HW409":
+                raise
+            damage = error  # what cannot be read is made anew
     lost = lost_stream(relation.program, engine.catalog)
+    if lost is not None and damage is not None:
+        raise damage
     if lost is not None:
         raise UserError(
             "HW505",

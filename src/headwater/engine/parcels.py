@@ -54,6 +54,7 @@ class Order:
         returned: relations whose change is wanted at home.
         segments: what counts of each copy, by partition.
         feeds: what comes from home.
+        ticking: synchronised relations whose policy ticks.
         memory: how many bytes the engine may take in a task's process; None for its own default.
         together: how many partitions a worker's process takes in an epoch, about.
     """
@@ -70,6 +71,7 @@ class Order:
     feeds: tuple[Feed, ...] = ()
     memory: int | None = None
     together: int = 1
+    ticking: frozenset[str] = frozenset()
 
 
 class Parcel(NamedTuple):

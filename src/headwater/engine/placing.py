@@ -6,8 +6,8 @@ there in time: a relation whose change is settled at a level is read there in th
 reader needs it, or is sent to a room of a later level. Within a room everything happens in the order of the schedule,
 so a statement sees of each relation what it would see in an epoch that runs in one place.
 
-Base relations, views of parts and synchronised relations are settled at home, in the process that owns the warehouse;
-their changes come to rooms as they are needed.
+Base relations and views of parts are settled at home, in the process that owns the warehouse; their changes come to
+rooms as they are needed. A synchronised relation is settled where what waits for it lies (`headwater.engine.holding`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from headwater.algebra.nodes import Named, Node, Project, Scan, Sum, Version
 from headwater.algebra.scalars import Column, Scalar, substitute
 from headwater.emit.layout import MULTIPLICITY, key_column
 from headwater.emit.maintain import Columns, key_columns, payload_columns, row_columns, stored_columns
+from headwater.emit.synchronise import waiting_of
+from headwater.engine.holding import spread_of
 from headwater.engine.schedule import Schedule, Stage, Trigger
 from headwater.plan.program import Map, Touch
 from headwater.plan.spread import EVERYWHERE, ONE_PLACE, Rows, Spread, Way, push, scans_of, way_of, ways
@@ -123,10 +125,11 @@ class Placing:
             schedule: of the warehouse.
             catalog: of the warehouse.
             rows: how many rows a relation has.
-            away: maps that are settled away.
+            away: maps and synchronised relations that are settled away.
         """
         self._stages = {one.name: one for one in schedule.stages}
         self._order = {name: i for i, name in enumerate(self._stages)}
+        self._catalog = catalog
         self._grouped = catalog.grouped
         self._rows = rows
         self._maps = {one.name: one for relation in catalog if relation.program for one in relation.program.maps}
@@ -151,6 +154,8 @@ class Placing:
             for name, spread in self._lie(self._ways[id(trigger)], trigger.statement.term).items():
                 demanded.setdefault(name, []).append(spread)
         for name in self.away:
+            if name not in self._maps:
+                continue
             for other, spread in self._sources_by_key(name)[1].items():
                 demanded.setdefault(other, []).append(spread)
         for name in self.away:
@@ -169,7 +174,8 @@ class Placing:
 
     def _copies(self) -> dict[Copy, tuple[int, int]]:
         """What is stored, and the room that writes it: the first that its change can come to."""
-        found = {Copy(name, self._spreads[name]): self._homes[name] for name in self.away}
+        kept = [name for name in self.away if self._stages[name].append is not None]
+        found = {Copy(name, self._spreads[name]): self._homes[name] for name in kept}
         for _, room in sorted(self._rooms.items()):
             for name in sorted(room.stores):
                 copy = Copy(name, room.spreads[name])
@@ -287,6 +293,8 @@ class Placing:
 
     def _best_spread(self, name: str, demanded: list[Spread]) -> Spread:
         """How a map lies: best where what comes to it is made, or as those need it who read it."""
+        if name not in self._maps:
+            return self._spread_of_held(name, demanded)
         one = self._maps[name]
         if self._recomputes(name):
             return ONE_PLACE
@@ -308,6 +316,21 @@ class Placing:
         if valid:
             return max(valid, key=lambda spread: (valid.count(spread), spread in made))
         return Spread(tuple(Column(text, types[text]) for text in names))
+
+    def _spread_of_held(self, name: str, demanded: list[Spread]) -> Spread:
+        """How a synchronised relation lies: as joins need it, or so that groups over it need not be sent on."""
+        relation, wanted = self._catalog.find(name), list(demanded)
+        assert relation is not None and relation.of is not None
+        for trigger in self._triggers:
+            node, outputs = _result(trigger)
+            scans = scans_of(node)
+            given, names = dict(outputs), self._keys_of(trigger.target)
+            keys = tuple(given[text] for text in names if text in given and given[text].columns)
+            if [one.relation for one in scans] != [name] or not keys or len(keys) != len(names):
+                continue
+            found = push(node, keys)
+            wanted += [self._physical(name, spread) for spread in (found or {}).values()]
+        return spread_of(relation, self._catalog.find(relation.of), wanted)
 
     def _shown(self, trigger: Trigger) -> Spread | None:
         """The stored columns of its target by which a statement's result lies where it was made."""
@@ -343,6 +366,12 @@ class Placing:
     def _settle(self, stage: Stage) -> None:
         """Put what settles a map where its own rows lie."""
         name = stage.name
+        if stage.synchronised is not None:
+            source, waiting, spread = stage.synchronised.source, waiting_of(name), self._spreads[name]
+            lies = {source: self._physical(source, spread), waiting: spread, name: spread}
+            held = Action(self._order[name], None, name, lies, frozenset({source}), frozenset({waiting}))
+            self._homes[name] = self._put(held, 1)
+            return
         one, spread = self._maps[name], self._spreads[name]
         _, sources = self._sources_by_key(name)
         own = one.present is not None or one.keys is not None or stage.recompute

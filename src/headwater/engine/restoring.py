@@ -1,15 +1,20 @@
 """Bringing home what lies away for a view that is evaluated anew, also where segments are damaged or gone.
 
 A map of which no copy can be read is filled from its inputs as they were before the epoch: it follows them after every
-epoch, so that is what it held. Nothing follows from that, and nobody is told of it.
+epoch, so that is what it held. Nothing follows from that, and nobody is told of it. A synchronised relation, what waits
+for it, and the relation that it stands for: of these three one follows from the other two.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.emit.maintain import create_map
+from headwater.emit.duckdb import Emitter
+from headwater.emit.maintain import create_map, create_store, row_columns
+from headwater.emit.synchronise import first_rows, less, waiting_of
+from headwater.engine.holding import held_fields
 from headwater.engine.rebuild import Rebuild, lost_stream
+from headwater.engine.schedule import Schedule
 from headwater.errors import UserError
 from headwater.store.catalog import Catalog, Relation
 
@@ -31,25 +36,49 @@ def bring_home_for(engine: Engine, away: Away, after: Catalog, refreshed: str | 
     following = {each.name for one in after if one.program and not one.suspended for each in one.program.maps}
     relations = away.relations - (resting - following)
     lost = away.unreadable(relations) if refreshed is not None else set()
-    maps = {each.name: each for program in after.programs for each in program.maps}
-    away.bring_home(relations, {name: create_map(maps[name]) for name in lost})
+    maps = {each.name: create_map(each) for program in after.programs for each in program.maps}
+    maps |= {name: create_store(name, row_columns(fields)) for name, fields in held_fields(after).items()}
+    away.bring_home(relations, {name: maps[name] for name in lost})
     if lost:
         _fill(engine, after, lost)
 
 
 def _fill(engine: Engine, after: Catalog, lost: set[str]) -> None:
-    rebuilds: dict[str, Rebuild] = {}
+    """Fill what is lost, oldest first: what is younger may follow from it."""
     left = set(lost)
+    schedule = engine.schedule_for(after, net=True).without_triggers()
     for view in after:
+        if view.policy is not None:
+            _fill_held(engine, view, after, schedule, lost)
+            continue
         mine = {one.name for one in view.program.maps} & left if view.program is not None else set()
         if not mine or view.suspended:
             continue
         _check(engine, view, after, mine)
         assert view.program is not None
-        rebuilds[view.name] = Rebuild(view.name, view.program, after, frozenset(mine))
+        rebuild = Rebuild(view.name, view.program, after, frozenset(mine))
+        engine.flow(schedule, engine.workspace(), engine.epoch, {view.name: rebuild}, net=True)
         left -= mine
-    schedule = engine.schedule_for(after, net=True).without_triggers()
-    engine.flow(schedule, engine.workspace(), engine.epoch, rebuilds, net=True)
+
+
+def _fill_held(engine: Engine, relation: Relation, after: Catalog, schedule: Schedule, lost: set[str]) -> None:
+    """Fill a synchronised relation, or what waits for it, with what its source holds, less what the other has."""
+    mine = [name for name in (relation.name, waiting_of(relation.name)) if name in lost]
+    if not mine:
+        return
+    assert relation.of is not None
+    if relation.flows or len(mine) > 1:
+        reason = "rows of a stream are not kept" if relation.flows else "what waits for it cannot be read, either"
+        raise _beyond(relation, reason, "synchronised relation")
+    [name] = mine
+    other = waiting_of(relation.name) if name == relation.name else relation.name
+    emitter, connection = Emitter(after.grouped, net=True), engine.connection
+    connection.execute(first_rows(name, relation.of, relation.fields, 0, engine.epoch, emitter))
+    connection.execute(less(name, other, relation.fields, engine.epoch))
+    [follows] = [one.synchronised for one in schedule.stages if one.name == relation.name]
+    if name != relation.name and follows is not None:
+        for statement in follows.sql.add_up or ():
+            connection.execute(statement)
 
 
 def _check(engine: Engine, view: Relation, after: Catalog, lost: set[str]) -> None:
@@ -65,9 +94,9 @@ def _check(engine: Engine, view: Relation, after: Catalog, lost: set[str]) -> No
         raise _beyond(view, "nobody knows any more what it held when it was suspended")
 
 
-def _beyond(view: Relation, reason: str) -> UserError:
+def _beyond(view: Relation, reason: str, kind: str = "view") -> UserError:
     return UserError(
         "HW409",
-        f"segments of view {view.name} cannot be read, and it cannot be evaluated anew: {reason}",
+        f"segments of {kind} {view.name} cannot be read, and it cannot be evaluated anew: {reason}",
         hint="nothing changed; put the files back, or drop and create the view",
     )

@@ -24,6 +24,7 @@ import pyarrow as pa
 from headwater.algebra.clock import CLOCK
 from headwater.emit.layout import EPOCH, sql, store_table
 from headwater.engine.failures import is_full, is_value_error, translate
+from headwater.engine.holding import Holding, releases
 from headwater.engine.meetings import Meetings
 from headwater.engine.merges import first_behind
 from headwater.engine.parcels import MESSAGE_BYTES, RETURNED, Feed, Order, Parcel, Report, messages
@@ -67,7 +68,7 @@ def run_task(
             if feed.level == level and feed.partition in (partition, ALL):
                 task.take_file(rooms[feed.room], feed)
         for room in rooms.values():
-            if room.number in task.open or order.advanced:
+            if room.number in task.open or order.advanced or releases(room, order, partition):
                 yield from task.run(room)
     except _Blamed:
         pass
@@ -196,11 +197,30 @@ class _Task:
                 yield from self._ship(cached, ship)
 
     def _settle(self, room: RoomPlan, cached: Cached, step: Step, changed: set[str]) -> None:
+        if step.holds is not None:
+            self._hold(room, cached, step, step.holds)
         if step.settle is None:
             return
         due = bool(set(step.inputs) & changed) if step.due is None else self._rows.get((room.number, step.due), 0) > 0
         if due:
             self._run(room, cached, step.settle, step.settle.insert)
+
+    def _hold(self, room: RoomPlan, cached: Cached, step: Step, holds: Holding) -> None:
+        """Let what comes to a synchronised relation wait, or release what waits."""
+        comes = self._rows.get((room.number, holds.coming), 0) > 0
+        lying = cached.stores[holds.waiting]
+        if step.relation not in self._order.ticking:
+            if comes:
+                wait = Step(holds.waiting, holds.coming, rows=holds.rows, segment=holds.copy)
+                self._append(cached, wait, self._write(cached, wait))
+            return
+        release = holds.release(comes, waits=bool(lying.segments))
+        if release is not None:
+            self._count(room, step.delta, _count_of(cached.connection, release))
+        if lying.segments and not lying.left:
+            cached.connection.execute(f"DELETE FROM {lying.table}")
+            lying.rows = 0
+        lying.segments, lying.own = [], None
 
     def _follow(self, room: RoomPlan, cached: Cached, step: Step) -> None:
         batch = step.relation in self._order.batches

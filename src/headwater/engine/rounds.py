@@ -1,18 +1,21 @@
 """The rounds of an epoch whose maps lie away: what is done at home, then in tasks, then at home again, and so on.
 
 Mostly there is one: base relations take their changes at home, and tasks do the rest. Another one follows where a view
-of parts, or a synchronised relation, reads a view that lies away: it takes its change at home when tasks are done, and
-views over it are for the tasks of the next round.
+of parts reads a view that lies away: it takes its change at home when tasks are done, and views over it are for the
+tasks of the next round. So are relations that are synchronised by a view that lies away: whether they follow in this
+epoch is known when that has changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from headwater.algebra.clock import CLOCK
+from headwater.algebra.nodes import Scan, Version
 from headwater.engine.placing import Placing, Plan
 from headwater.engine.schedule import Schedule, Stage
+from headwater.engine.stepwise import bound_to_home
 from headwater.engine.tasks import TaskPlan, task_plan
 from headwater.plan.spread import Rows
 from headwater.store.catalog import Catalog
@@ -28,6 +31,8 @@ class Job:
         names: the relations that are settled in it.
         wanted: of these, those whose change is read at home or in a later round.
         placed: what the plan is written out from.
+        awaited: of `names`, those that statements at home read in the next round: they see each as it was until it is
+            its turn.
     """
 
     home: Schedule
@@ -35,6 +40,7 @@ class Job:
     names: tuple[str, ...]
     wanted: frozenset[str]
     placed: Plan | None = None
+    awaited: frozenset[str] = frozenset()
 
 
 def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
@@ -59,27 +65,30 @@ def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
             plan = task_plan(placed, schedule, catalog, frozenset(listed))
             listed |= plan.copies.keys()
         later = {text for one in schedule.stages for text in _reads(one, catalog) if rounds[one.name] > number}
-        jobs.append(Job(home, plan, tuple(names), frozenset(later & set(names)), placed))
+        awaited = {one.name for one in schedule.stages if any(each.target.name not in away for each in one.triggers)}
+        jobs.append(
+            Job(home, plan, tuple(names), frozenset(later & set(names)), placed, frozenset(awaited & set(names)))
+        )
     return jobs
 
 
+def pieces(home: Schedule, awaited: Set[str]) -> Iterator[tuple[Schedule, str | None]]:
+    """What is done at home, cut behind some relations; gives each piece, and the relation at its end."""
+    stages: list[Stage] = []
+    for one in home.stages:
+        stages.append(one)
+        if one.name in awaited:
+            yield replace(home, stages=tuple(stages)), one.name
+            stages = []
+    yield replace(home, stages=tuple(stages)), None
+
+
 def away_maps(schedule: Schedule, catalog: Catalog) -> set[str]:
-    """The maps whose programs can be run in tasks: those that take changes step by step stay at home."""
+    """The maps whose programs can be run in tasks, and synchronised relations."""
     programs = [one.program for one in catalog if one.program is not None]
-    stepwise = {each.name for one in programs for each in one.maps if each.stepwise}
-    home: set[str] = set()
-    more = True
-    while more:  # programs share maps: all or none of those that do
-        found = {
-            each.name
-            for one in programs
-            if any(each.name in stepwise | home for each in one.maps)
-            for each in one.maps
-        }  # fmt: skip
-        more = not found <= home
-        home |= found
     maps = {each.name for one in programs for each in one.maps}
-    return {one.name for one in schedule.stages if one.name in maps and one.parts is None} - home
+    maps -= bound_to_home(programs)
+    return {one.name for one in schedule.stages if one.synchronised or (one.name in maps and one.parts is None)}
 
 
 def _reads(stage: Stage, catalog: Catalog) -> set[str]:
@@ -92,6 +101,18 @@ def _reads(stage: Stage, catalog: Catalog) -> set[str]:
     return set(stage.inputs) - {CLOCK}
 
 
+def _tells(name: str, stage: Stage) -> bool:
+    """Whether a relation tells a synchronised one when to follow: that is known at home."""
+    return stage.synchronised is not None and stage.synchronised.policy.name == name
+
+
+def _looks_at(stage: Stage, away: Set[str]) -> set[str]:
+    """What lies away of which statements at home read the store when a relation changes."""
+    terms = [one.statement.term for one in stage.triggers if one.target.name not in away]
+    scans = [node for term in terms for node in term.walk() if isinstance(node, Scan)]
+    return {one.relation for one in scans if one.version is not Version.DELTA and one.relation in away}
+
+
 def _rounds(schedule: Schedule, catalog: Catalog, away: Set[str]) -> dict[str, int]:
     """In which round each relation takes its change: at home before the round's tasks, or in them."""
     rounds: dict[str, int] = {}
@@ -99,7 +120,9 @@ def _rounds(schedule: Schedule, catalog: Catalog, away: Set[str]) -> dict[str, i
         found = [0]
         for name in _reads(stage, catalog):
             if name in rounds:
-                found.append(rounds[name] + (name in away and stage.name not in away))
+                found.append(rounds[name] + (name in away and (stage.name not in away or _tells(name, stage))))
+        for name in _looks_at(stage, away) if stage.name not in away else ():
+            found.append(rounds[name] + 1 if name in rounds else 0)
         rounds[stage.name] = max(found)
     return rounds
 

@@ -13,6 +13,7 @@ from headwater.algebra.nodes import During
 from headwater.emit.functions.build import duckdb_type, recast
 from headwater.emit.layout import EPOCH, MULTIPLICITY, as_column, bigint, column, number, store_table, total
 from headwater.emit.maintain import stored_columns
+from headwater.emit.synchronise import waiting_of
 from headwater.store.catalog import Catalog
 
 
@@ -21,13 +22,15 @@ class Shape:
     """The columns of a store: by these its rows are told apart, and those are added up.
 
     Of `picks` the least or greatest value is kept. `order` are the columns by which rows leave a window: rows that
-    leave together then lie together, and the others are not read for it.
+    leave together then lie together, and the others are not read for it. With `since` a row keeps the first of its
+    epochs, else the last.
     """
 
     columns: tuple[str, ...]
     totals: tuple[t.Field, ...] = ()
     order: tuple[str, ...] = ()
     picks: tuple[tuple[str, Pick], ...] = ()
+    since: bool = False
 
 
 def shape_of(catalog: Catalog, store: str) -> Shape | None:
@@ -47,6 +50,8 @@ def shape_of(catalog: Catalog, store: str) -> Shape | None:
                     return Shape(tuple(text for text, _ in stored_columns(one)), order=tuple(sorted(ends)))
         elif relation.name == store:
             return None if relation.flows else Shape(tuple(f.name for f in relation.fields))
+        elif relation.policy is not None and waiting_of(relation.name) == store:
+            return None if relation.flows else Shape(tuple(f.name for f in relation.fields), since=True)
         elif relation.sequence is not None and relation.buried == store:
             return Shape(tuple(f.name for f in relation.buried_fields))
     return None
@@ -63,7 +68,8 @@ def living(store: str, shape: Shape, order: Sequence[exp.Expr] = (), where: exp.
         items.append(as_column(recast(kind(this=column(text)), duckdb_type(pick.type)), text))
     kept = [exp.NEQ(this=one.copy(), expression=number(0)) for one in totals or [count]]
     items += [as_column(bigint(number(1) if totals else count), MULTIPLICITY)]
-    items += [as_column(exp.Max(this=column(EPOCH)), EPOCH)]
+    came = exp.Min if shape.since else exp.Max
+    items += [as_column(came(this=column(EPOCH)), EPOCH)]
     query = exp.Select(expressions=items).from_(store_table(store), copy=False)
     query = query.where(where, copy=False) if where is not None else query
     query = query.group_by(*(column(text) for text in shape.columns), copy=False) if shape.columns else query

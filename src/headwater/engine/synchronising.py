@@ -23,6 +23,8 @@ from headwater.store.catalog import CLOCK_COLUMN, CLOCK_FORMAT, CLOCK_STREAM, Ca
 MANY_WAITING = 50_000
 #: So many time points come to the clock stream in one epoch at most; older ones are left out.
 MOST_SECONDS = 86_400
+#: Whether a relation lies away, and how many rows of it do: perhaps its files cannot be read yet.
+_LISTED = "SELECT count(*) > 0, coalesce(sum(rows), 0)::BIGINT FROM hw.segments WHERE relation = ?"
 
 
 class Waiting:
@@ -86,6 +88,10 @@ class Round:
         """The policies that have ticked so far."""
         return self._ticks.ticked
 
+    def ticks(self, follows: Synchronised) -> bool:
+        """Whether the policy of a synchronised relation ticks; asked when what may make it tick has changed."""
+        return self._ticks(follows.policy)
+
     def follow(self, name: str, follows: Synchronised, epoch: int) -> None:
         """Let what has changed in a relation wait for the next tick of a policy, or release what waits."""
         coming = self._workspace.rows(delta_of(follows.source))
@@ -122,7 +128,10 @@ class Round:
 
 
 def rows_waiting(connection: duckdb.DuckDBPyConnection, name: str) -> int:
-    """How many rows are stored for the next tick."""
+    """How many rows are stored for the next tick, at home or away."""
+    listed = connection.execute(_LISTED, [waiting_of(name)]).fetchone()
+    if listed is not None and listed[0]:
+        return int(listed[1])
     [(rows,)] = connection.execute(f"SELECT count(*) FROM {sql(store_table(waiting_of(name)))}").fetchall()
     return int(rows)
 

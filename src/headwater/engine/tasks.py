@@ -20,6 +20,8 @@ from headwater.emit.layout import EPOCH, MULTIPLICITY, column, delta_table, name
 from headwater.emit.maintain import Columns, create_store, row_columns, stored_columns
 from headwater.emit.narrowing import Meeting, meetings_of, shared_meetings
 from headwater.emit.scalars import duckdb_scalar, duckdb_type
+from headwater.emit.synchronise import WAITING, waiting_of
+from headwater.engine.holding import Holding, holding_of
 from headwater.engine.placing import Copy, Plan, Room, pending_columns
 from headwater.engine.schedule import Schedule, Stage, Trigger
 from headwater.engine.shapes import living, shape_of
@@ -117,6 +119,7 @@ class Step:
         segment: the copy to which the change is written, if this room writes it.
         ships: where the change goes.
         settled: this is the room where the relation is settled.
+        holds: how it is, if it is a synchronised relation.
     """
 
     relation: str
@@ -131,6 +134,7 @@ class Step:
     ships: tuple[Shipment, ...] = ()
     settled: bool = False
     met: tuple[Met, ...] = ()
+    holds: Holding | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,7 @@ class TaskPlan:
         reads: the names of all copies that tasks need to know the segments of.
         primary: the copy that holds a relation which is settled away.
         feeds: for each relation that is settled at home, where its change goes.
+        waiting: for each synchronised relation, the copy of what waits for it.
     """
 
     identity: str
@@ -203,6 +208,7 @@ class TaskPlan:
     reads: frozenset[str]
     primary: dict[str, str]
     feeds: dict[str, tuple[Shipment, ...]]
+    waiting: dict[str, str] = field(default_factory=dict)
 
 
 def copy_name(copy: Copy) -> str:
@@ -239,17 +245,23 @@ class _Writer:
         ]
         copies = {copy_name(one): self._copy(one) for one in self._writes.values()}
         reads = frozenset(store.copy for level in levels for room in level for store in room.stores)
-        primary = {name: copy_name(Copy(name, self._plan.spreads[name])) for name in self._plan.away}
+        lying = [Copy(name, self._plan.spreads[name]) for name in self._plan.away]
+        primary = {one.relation: copy_name(one) for one in lying if one in self._plan.copies}
+        waiting = {name: self._waiting(name) for name in self._plan.away if name not in self._maps}
+        primary |= {waiting_of(name): copy for name, copy in waiting.items()}
         feeds = {one.name: self._ships(one.name) for one in self._schedule.stages if one.name not in self._plan.homes}
         feeds = {text: ships for text, ships in feeds.items() if ships}
         identity = hashlib.sha256(repr((levels, copies, feeds)).encode()).hexdigest()[:16]
-        return TaskPlan(identity, tuple(levels), copies, reads | copies.keys(), primary, feeds)
+        return TaskPlan(identity, tuple(levels), copies, reads | copies.keys(), primary, feeds, waiting)
+
+    def _waiting(self, relation: str) -> str:
+        return copy_name(Copy(waiting_of(relation), self._plan.spreads[relation]))
 
     def columns(self, relation: str) -> Columns:
         """What is stored of a relation, without multiplicity and epoch."""
         if relation in self._maps:
             return stored_columns(self._maps[relation])
-        found = self._catalog.find(relation)
+        found = self._catalog.find(relation.removesuffix(WAITING))
         assert found is not None
         return row_columns(found.fields)
 
@@ -302,6 +314,8 @@ class _Writer:
             tables[sql(delta_table(text))] = _create(delta_table(text), columns)
         ships: dict[str, Shipment] = {}
         for action in room.actions:
+            if action.target not in self._maps:
+                continue
             one = self._maps[action.target]
             table = delta_table(one.name) if one.sums is not None else pending_table(one.name)
             tables.setdefault(sql(table), _create(table, pending_columns(one)))
@@ -356,6 +370,9 @@ class _Writer:
             self._ships(stage.name) if settled else (),
             settled,
             _tables(met),
+            holding_of(stage.name, stage.synchronised, self._waiting(stage.name))
+            if settled and stage.synchronised is not None
+            else None,
         )
 
 

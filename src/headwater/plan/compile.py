@@ -27,7 +27,7 @@ BLOCKS: dict[str, Callable[[Map, str, int, Sizes], list[BlockPlan]]] = {
 }
 #: What `choose` weighs; in doubt the first. A view is never recomputed unless somebody asks for it.
 CANDIDATES = (tree.NAME, viewlet.NAME, first_order.NAME)
-#: What it weighs where programs run in tasks: maps that take changes step by step cannot be divided.
+#: What it weighs where programs run in tasks: maps that are read amid the steps of an epoch cannot be divided.
 DIVISIBLE = (tree.NAME, first_order.NAME)
 STRATEGIES = (*BLOCKS, reevaluate.NAME, recompute.NAME)
 

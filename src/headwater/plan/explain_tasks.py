@@ -49,6 +49,7 @@ class RoomNote:
         settles: maps whose change is made there.
         follows: what statements there follow from: for each map, changes of which relations.
         others: views that it works for as well.
+        points: synchronised relations that are settled there, and when they follow.
     """
 
     stage: int
@@ -57,6 +58,7 @@ class RoomNote:
     settles: tuple[tuple[str, str], ...]
     follows: tuple[tuple[str, tuple[str, ...]], ...]
     others: tuple[str, ...] = ()
+    points: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class TaskNotes:
                     "settles": [{"map": name, "spread": spread} for name, spread in one.settles],
                     "statements": [{"map": name, "on": list(on)} for name, on in one.follows],
                     "other_views": list(one.others),
+                    "synchronised": [{"relation": name, "policy": when} for name, when in one.points],
                 }
                 for one in self.rooms
             ],
@@ -118,6 +121,7 @@ class TaskNotes:
             lines.append(f"  stage {one.stage}, room {one.room}{also}")
             lines += [f"    holds {name} {spread}" for name, spread in one.stores]
             lines += [f"    on change of {', '.join(on)}: adds to {name}" for name, on in one.follows]
+            lines += [f"    lets {name} follow {when}" for name, when in one.points]
             lines += [f"    settles {name} {spread}" for name, spread in one.settles]
         lines += [f"  {one}" for one in self.exchanges]
         return lines

@@ -164,6 +164,14 @@ class Segments:
         values = [copy, self.relations[copy], partition, *new]
         connection.execute("INSERT INTO hw.segments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
+    def clear(self, connection: duckdb.DuckDBPyConnection, copy: str) -> None:
+        """Let a copy be empty."""
+        paths = self.paths(copy)
+        if paths:
+            self._partitions(copy).clear()
+            self._spending += paths
+            connection.execute("DELETE FROM hw.segments WHERE copy = ? AND path IS NOT NULL", [copy])
+
     def drop(self, connection: duckdb.DuckDBPyConnection, copies: Iterable[str]) -> None:
         """Strike copies off the list."""
         for copy in copies:
