@@ -1,8 +1,8 @@
 """The rounds of an epoch whose maps lie away: what is done at home, then in tasks, then at home again, and so on.
 
 Mostly there is one: base relations take their changes at home, and tasks do the rest. Another one follows where a view
-of parts, or a synchronised relation, reads a view that lies away: it takes its change at home when tasks are done, and
-views over it are for the tasks of the next round.
+of parts that no key divides, or a synchronised relation, reads a view that lies away: it takes its change at home when
+tasks are done, and views over it are for the tasks of the next round.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from headwater.algebra.clock import CLOCK
+from headwater.engine.part_places import part_places
 from headwater.engine.placing import Placing, Plan
 from headwater.engine.schedule import Schedule, Stage
 from headwater.engine.tasks import TaskPlan, task_plan
@@ -46,6 +47,8 @@ def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
         rows: how many rows a relation has.
     """
     away = away_maps(schedule, catalog)
+    divided = part_places(schedule, rows, away).away
+    away |= divided.keys()
     rounds = _rounds(schedule, catalog, away)
     jobs: list[Job] = []
     listed: set[str] = set()
@@ -55,7 +58,7 @@ def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
         home = replace(schedule, stages=tuple(one for one in stages if one is not None))
         plan, placed = None, None
         if names:
-            placed = Placing(schedule, catalog, rows, set(names)).plan()
+            placed = Placing(schedule, catalog, rows, set(names), divided).plan()
             plan = task_plan(placed, schedule, catalog, frozenset(listed))
             listed |= plan.copies.keys()
         later = {text for one in schedule.stages for text in _reads(one, catalog) if rounds[one.name] > number}

@@ -18,6 +18,7 @@ from headwater.algebra.clock import CLOCK
 from headwater.emit.layout import EPOCH, MULTIPLICITY, column, delta_table, name, pending_table, sql
 from headwater.emit.maintain import Columns, create_store, row_columns, stored_columns
 from headwater.emit.scalars import duckdb_scalar, duckdb_type
+from headwater.engine.part_orders import PartStep, part_step
 from headwater.engine.placing import Copy, Plan, Room, pending_columns
 from headwater.engine.schedule import Schedule, Stage
 from headwater.engine.shapes import living, shape_of
@@ -80,6 +81,7 @@ class Step:
         segment: the copy to which the change is written, if this room writes it.
         ships: where the change goes.
         settled: this is the room where the relation is settled.
+        parts: builds it part by part, if it is a view of parts.
     """
 
     relation: str
@@ -93,6 +95,7 @@ class Step:
     segment: str | None = None
     ships: tuple[Shipment, ...] = ()
     settled: bool = False
+    parts: PartStep | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,11 @@ class RoomPlan:
     tables: dict[str, str] = field(default_factory=dict)
     #: What is pending here for maps that are settled elsewhere.
     ships: tuple[Shipment, ...] = ()
+
+    @property
+    def parts(self) -> dict[str, PartStep]:
+        """What builds views of parts here."""
+        return {one.relation: one.parts for one in self.steps if one.parts is not None}
 
 
 @dataclass(frozen=True)
@@ -264,6 +272,8 @@ class _Writer:
             tables[sql(delta_table(text))] = _create(delta_table(text), columns)
         ships: dict[str, Shipment] = {}
         for action in room.actions:
+            if action.target not in self._maps:  # a view of parts has nothing pending
+                continue
             one = self._maps[action.target]
             table = delta_table(one.name) if one.sums is not None else pending_table(one.name)
             tables.setdefault(sql(table), _create(table, pending_columns(one)))
@@ -313,6 +323,7 @@ class _Writer:
             copy_name(copy) if copy is not None else None,
             self._ships(stage.name) if settled else (),
             settled,
+            part_step(stage, self._catalog) if settled else None,
         )
 
 
