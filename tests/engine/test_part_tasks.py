@@ -42,7 +42,7 @@ Row = tuple[dt.datetime, str | None, int | None]
 
 
 def bag(table: pa.Table) -> Bag:
-    *columns, last = table.column_names
+    last = table.column_names[-1]
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     if last != "#n":
         return Counter(tuple(row) for row in rows)
@@ -118,9 +118,12 @@ class Twins:
 @contextlib.contextmanager
 def twins(folder: Path, mishaps: float = 0.0, seed: int = 1) -> Iterator[Twins]:
     runner = LocalRunner(2, seed, mishaps=mishaps)
-    with contextlib.closing(runner), hw.Database(folder / "here") as here:
-        with hw.Database(folder / "there", placement="tasks", runner=runner, partitions=3) as there:
-            yield Twins(here, there)
+    with (
+        contextlib.closing(runner),
+        hw.Database(folder / "here") as here,
+        hw.Database(folder / "there", placement="tasks", runner=runner, partitions=3) as there,
+    ):
+        yield Twins(here, there)
 
 
 def some(number: int, *keys: str) -> list[Row]:

@@ -8,7 +8,7 @@ tasks are done, and views over it are for the tasks of the next round.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headwater.algebra.clock import CLOCK
 from headwater.engine.part_places import part_places
@@ -29,6 +29,7 @@ class Job:
         names: the relations that are settled in it.
         wanted: of these, those whose change is read at home or in a later round.
         placed: what the plan is written out from.
+        undivided: views of parts that are built at home, and why.
     """
 
     home: Schedule
@@ -36,6 +37,7 @@ class Job:
     names: tuple[str, ...]
     wanted: frozenset[str]
     placed: Plan | None = None
+    undivided: Mapping[str, str] = field(default_factory=dict)
 
 
 def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
@@ -47,8 +49,8 @@ def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
         rows: how many rows a relation has.
     """
     away = away_maps(schedule, catalog)
-    divided = part_places(schedule, rows, away).away
-    away |= divided.keys()
+    places = part_places(schedule, rows, away)
+    away |= places.away.keys()
     rounds = _rounds(schedule, catalog, away)
     jobs: list[Job] = []
     listed: set[str] = set()
@@ -58,11 +60,11 @@ def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
         home = replace(schedule, stages=tuple(one for one in stages if one is not None))
         plan, placed = None, None
         if names:
-            placed = Placing(schedule, catalog, rows, set(names), divided).plan()
+            placed = Placing(schedule, catalog, rows, set(names), places.away).plan()
             plan = task_plan(placed, schedule, catalog, frozenset(listed))
             listed |= plan.copies.keys()
         later = {text for one in schedule.stages for text in _reads(one, catalog) if rounds[one.name] > number}
-        jobs.append(Job(home, plan, tuple(names), frozenset(later & set(names)), placed))
+        jobs.append(Job(home, plan, tuple(names), frozenset(later & set(names)), placed, places.home))
     return jobs
 
 
@@ -111,7 +113,8 @@ def _at_home(stage: Stage, number: int, rounds: Mapping[str, int], away: Set[str
     """What is done at home for a relation in a round."""
     triggers = tuple(one for one in stage.triggers if one.target.name not in away)
     if stage.name not in away:
-        return replace(stage, triggers=triggers) if rounds[stage.name] == number else None
+        read = stage.read or stage.parts is not None  # perhaps by a view of parts in tasks, which needs the change
+        return replace(stage, triggers=triggers, read=read) if rounds[stage.name] == number else None
     if rounds[stage.name] != number - 1 or not (triggers or stage.keep):
         return None
     return Stage(stage.name, stage.view, None, False, frozenset(), triggers, None, keep=stage.keep)

@@ -49,6 +49,7 @@ class RoomNote:
         settles: maps whose change is made there.
         follows: what statements there follow from: for each map, changes of which relations.
         others: views that it works for as well.
+        builds: views of parts whose parts are built there, and how they are spread.
     """
 
     stage: int
@@ -57,6 +58,7 @@ class RoomNote:
     settles: tuple[tuple[str, str], ...]
     follows: tuple[tuple[str, tuple[str, ...]], ...]
     others: tuple[str, ...] = ()
+    builds: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class TaskNotes:
                     "room": one.room,
                     "stores": [{"relation": name, "spread": spread} for name, spread in one.stores],
                     "settles": [{"map": name, "spread": spread} for name, spread in one.settles],
+                    "builds": [{"view": name, "spread": spread} for name, spread in one.builds],
                     "statements": [{"map": name, "on": list(on)} for name, on in one.follows],
                     "other_views": list(one.others),
                 }
@@ -119,6 +122,7 @@ class TaskNotes:
             lines += [f"    holds {name} {spread}" for name, spread in one.stores]
             lines += [f"    on change of {', '.join(on)}: adds to {name}" for name, on in one.follows]
             lines += [f"    settles {name} {spread}" for name, spread in one.settles]
+            lines += [f"    builds parts of {name} {spread}" for name, spread in one.builds]
         lines += [f"  {one}" for one in self.exchanges]
         return lines
 
