@@ -16,7 +16,6 @@ from headwater.engine import part_book
 from headwater.engine.away import Runner
 from headwater.engine.consolidate import Consolidator
 from headwater.engine.part_limits import Limits
-from tests.engine.support import opened
 
 START = dt.datetime(2024, 1, 1)
 #: The subscript of its part of a minute.
@@ -33,10 +32,8 @@ def eager(path: object = ":memory:", runner: Runner | None = None) -> Iterator[h
     """A warehouse whose background looks at everything after every epoch; with a runner, programs run in tasks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "Consolidator", functools.partial(Consolidator, look_rows=1, look_parts=1))
-        if runner is None:
-            db = opened(path)
-        else:
-            db = hw.Database(str(path), placement="tasks", runner=runner, partitions=3)
+        asked = {"placement": "tasks", "runner": runner, "partitions": 3} if runner is not None else {}
+        db = hw.Database(str(path), **asked)  # type: ignore[arg-type]
     with db:
         yield db
 

@@ -202,3 +202,53 @@ def test_a_value_that_cannot_be_taken(tmp_path: Path) -> None:
         reasons = [one.db.find("f").suspended for one in pair.both]
         assert reasons[0] is not None and reasons[0] == reasons[1]
         pair.insert((minute(4), "c", 5))
+
+
+def test_explain_says_where_parts_are_built(tmp_path: Path) -> None:
+    with twins(tmp_path) as pair:
+        pair.execute(STREAM, TABLE, SUMS, TOTAL, PATTERN)
+        text = str(pair.there.db.explain("p"))
+        assert "builds parts of p_helper by k" in text and "builds parts of p by k" in text
+        assert "home -> stage 1, room 0: Δs by k" in text
+        assert "at home: total, a view of parts that no key divides" in str(pair.there.db.explain("total"))
+        assert "in tasks" not in str(pair.here.db.explain("p"))
+
+
+def test_damaged_segments_of_parts_are_made_anew(tmp_path: Path) -> None:
+    with twins(tmp_path) as pair:
+        pair.execute(STREAM, TABLE, SUMS, RUNNING, OVER)
+        for number in range(4):
+            pair.insert(*some(number, "a", "b", "c"), *some(max(0, number - 2), "a"))
+        away = pair.there.db.engine.away
+        assert away is not None
+        for view in ("running", "sums"):
+            for copy in away.segments.copies_of(view):
+                for path in away.segments.paths(copy):
+                    Path(path).unlink()
+        pair.there.db.execute("REFRESH running")
+        pair.here.db.execute("REFRESH running")
+        pair.there.changes, pair.here.changes = {}, {}
+        pair.compare()
+        pair.insert(*some(6, "a", "b", "c"), *some(1, "a"))
+
+
+def test_the_first_part_of_all(tmp_path: Path) -> None:
+    """Its number is 0."""
+    with twins(tmp_path) as pair:
+        pair.execute(STREAM, SUMS, RUNNING, PATTERN)
+        began = dt.datetime(1970, 1, 1)
+        pair.insert((began + dt.timedelta(minutes=1), "a", 1), (began + dt.timedelta(minutes=2), "b", 2))
+        pair.insert((began, "a", 3), (began + dt.timedelta(minutes=4), "a", 2))
+        pair.insert((began, "c", 3), (began + dt.timedelta(minutes=5), "a", 2))
+
+
+def test_too_many_rows_at_once_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with twins(tmp_path) as pair:
+        pair.execute(STREAM, RUNNING)
+        pair.insert(*some(0, "a", "b", "c"), *some(1, "a"), *some(2, "a"))
+        monkeypatch.setattr("headwater.engine.parts.MOST_COPIED", 100)
+        for one in pair.both:
+            with pytest.raises(hw.UserError, match="HW338"):
+                one.db.execute("ADVANCE STREAM s TO '2024-01-02 00:00:00'")
+        pair.compare()
+        pair.insert(*some(3, "a", "b"))

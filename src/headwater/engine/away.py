@@ -424,7 +424,7 @@ class Away:
                     connection.execute(lost[relation])
                 else:
                     connection.execute(f"ALTER TABLE {there} RENAME TO {table.split('.', 1)[1]}")
-                    self._note_multiple(relation)
+                    self.note_multiple(relation)
                 self._engine.access.rewritten(relation)
             self.segments.drop(connection, copies)
         faults.reach("brought home")
@@ -437,7 +437,7 @@ class Away:
                 return f"read_parquet({path_list(found)}){above(self._floor(relation))}"
         return sql(store_table(relation))
 
-    def _note_multiple(self, relation: str) -> None:
+    def note_multiple(self, relation: str) -> None:
         """Find out which parts of a view that was brought home have rows that are not stored once each."""
         book = self._engine.book
         if relation in book.frontiers:

@@ -325,6 +325,19 @@ class PartRound:
             after = self._gone_on(program, Frontier(first, first))
             self.carry_out(view, statements, Frontier(), after)
 
+    def build_anew(self, view: Relation, statements: PartStatements) -> bool:
+        """Build all parts of a view, of whose rows nothing is stored; False if something that they read was deleted."""
+        program, frontier = view.parts, self.book.frontier(view.name)
+        assert program is not None
+        first, oldest, following = frontier.first, frontier.oldest, frontier.next
+        if first is None or oldest is None or following is None:
+            return True
+        parts = range(oldest, following)
+        if any(self._due.has_lost(program.query_of(part, first), part) for part in parts):
+            return False
+        self._build(program, statements, parts, first)
+        return True
+
     def came(self, changes: Iterable[Change]) -> None:
         """Take note of what has happened to parts elsewhere."""
         self._note(changes)
