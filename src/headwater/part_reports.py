@@ -18,6 +18,7 @@ from headwater.results import Result, count_of
 from headwater.serve.parts import late_rows, parts_of
 from headwater.serve.query import count_rejects
 from headwater.store.catalog import Relation
+from headwater.task_reports import task_notes
 
 if TYPE_CHECKING:
     from headwater.database import Database
@@ -139,8 +140,6 @@ def explain_parts(db: Database, relation: Relation, helpers: tuple[Relation, ...
     notes: tuple[str, ...] = ()
     for name in sorted(program.initialize.whole | program.update.whole):
         notes += (f"a change of {name}, which is read whole, evaluates all parts again",)
-    if db.engine.away is not None:
-        notes += ("its parts are built at home, one after the other, and not in tasks",)
     if relation.suspended:
         notes += (f"suspended after epoch {relation.stopped}: {relation.suspended}",)
     return PartExplanation(
@@ -151,6 +150,7 @@ def explain_parts(db: Database, relation: Relation, helpers: tuple[Relation, ...
         _state(db, relation),
         notes,
         helpers=tuple(one.parts for one in helpers if one.parts is not None),
+        tasks=task_notes(db, relation) if db.engine.catalog.find(relation.name) else None,
     )
 
 

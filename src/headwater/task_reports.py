@@ -31,10 +31,11 @@ _TEXT_BYTES = 20
 def away_facts(db: Database, relation: Relation) -> dict[str, object]:
     """What status says of what lies away of a view: its rows, bytes and segments, with those of maps that it needs."""
     away = db.engine.away
-    if away is None or relation.program is None:
+    if away is None or (relation.program is None and relation.parts is None):
         return {}
+    names = [one.name for one in relation.program.maps] if relation.program is not None else [relation.name]
     with db.engine.lock:
-        copies = [copy for one in relation.program.maps for copy in away.segments.copies_of(one.name)]
+        copies = [copy for name in names for copy in away.segments.copies_of(name)]
         segments = [one for copy in copies for one in away.segments.of(copy)]
     if not copies:
         return {}
@@ -47,24 +48,31 @@ def task_notes(db: Database, relation: Relation) -> TaskNotes | None:
     engine = db.engine
     with engine.lock:
         away = engine.away
-        if away is None or relation.program is None or relation.suspended:
+        if away is None or relation.suspended or (relation.program is None and relation.parts is None):
             return None
-        jobs = [one for one in away.jobs(engine.schedule, engine.catalog) if one.plan is not None]
-        return _Notes(db, relation.program, away, jobs).notes()
+        return _Notes(db, relation, away, away.jobs(engine.schedule, engine.catalog)).notes()
 
 
 class _Notes:
-    def __init__(self, db: Database, program: Program, away: Away, jobs: list[Job]) -> None:
-        self._program, self._away, self._jobs = program, away, jobs
+    def __init__(self, db: Database, relation: Relation, away: Away, jobs: list[Job]) -> None:
+        self._away, self._jobs = away, [one for one in jobs if one.plan is not None]
+        self._undivided = jobs[0].undivided
         self._catalog: Catalog = db.engine.catalog
         self._maps = {one.name: one for each in self._catalog.programs for one in each.maps}
-        self._mine = {one.name for one in program.maps}
-        inputs = [self._catalog.find(name) for name in program.inputs]
+        program = relation.program
+        if program is not None:
+            self._views, made, inputs = {relation.name}, [one.name for one in program.maps], list(program.inputs)
+        else:
+            of_parts = [one for one in self._catalog if relation.name in (one.name, one.helper)]
+            self._views = {one.name for one in of_parts}
+            made = [one.name for one in of_parts]
+            inputs = sorted({name for one in of_parts if one.parts for name in one.parts.inputs} - self._views)
+        read = [self._catalog.find(name) for name in inputs]
         #: The synchronised relations that it reads, by name.
-        self._held = {one.name: one for one in inputs if one is not None and one.policy is not None}
-        self._mine |= self._held.keys()
-        self._expected = _expected(program, surroundings(db).observed)
-        self._sizes = store_sizes(db.warehouse, list(program.inputs))
+        self._held = {one.name: one for one in read if one is not None and one.policy is not None}
+        self._mine, self._inputs = [*made, *self._held], inputs
+        self._expected = _expected(program, surroundings(db).observed) if program is not None else {}
+        self._sizes = store_sizes(db.warehouse, inputs)
 
     def notes(self) -> TaskNotes:
         rooms: list[RoomNote] = []
@@ -94,13 +102,14 @@ class _Notes:
         for one in mine:
             if one.trigger is not None:
                 follows.setdefault(one.target, {})[one.trigger.statement.on] = None
-        settled = [one.target for one in mine if one.trigger is None]
+        done = [one.target for one in mine if one.trigger is None]
+        built = [name for name in done if name not in self._maps and name not in self._held]
+        settled = [name for name in done if name not in built]
         targets = {one.target for one in room.actions}
         others = [
             view.name
             for view in self._catalog
-            if view.program is not None and view.program.view != self._program.view
-            if not view.suspended and targets & {*(one.name for one in view.program.maps), *view.program.inputs}
+            if view.name not in self._views and not view.suspended and targets & _touches(view)
         ]
         return RoomNote(
             before + room.level,
@@ -110,6 +119,7 @@ class _Notes:
             tuple((name, tuple(on)) for name, on in follows.items()),
             tuple(others),
             tuple((name, one.policy.clause) for name, one in self._held.items() if one.policy and name in settled),
+            tuple((name, self._spread(name, placed.spreads[name])) for name in built),
         )
 
     def _spread(self, relation: str, spread: Spread) -> str:
@@ -182,7 +192,7 @@ class _Notes:
         away = {name for job in self._jobs for name in job.names}
         found = []
         sources = [one.of for one in self._held.values() if one.of is not None]
-        for name in dict.fromkeys((*self._program.inputs, *sources, *(one.name for one in self._program.maps))):
+        for name in dict.fromkeys((*self._inputs, *sources, *self._mine)):
             if name not in away:
                 found.append(AtHome(name, self._why(name)))
         return found
@@ -190,10 +200,15 @@ class _Notes:
     def _why(self, name: str) -> str:
         relation = self._catalog.find(name)
         if relation is not None and relation.parts is not None:
-            return "a view of parts, which are built here one after the other"
+            return self._undivided.get(name, "a view of parts, which are built here one after the other")
         if relation is not None and relation.program is None:
             return f"a {relation.kind.value}: its changes come here first"
         return "which is read amid the steps of an epoch"
+
+
+def _touches(view: Relation) -> set[str]:
+    """What is done for a view: in rooms where nothing of this is settled or followed, nothing is."""
+    return {*(one.name for one in view.program.maps), *view.program.inputs} if view.program is not None else {view.name}
 
 
 def _expected(program: Program, observed: Mapping[str, Observed]) -> dict[str, Observed]:
@@ -207,4 +222,4 @@ def _expected(program: Program, observed: Mapping[str, Observed]) -> dict[str, O
 def _pending(placed: Plan, address: tuple[int, int]) -> list[str]:
     """The maps for which something is pending in a room, and settled in another one, as `RoomPlan.ships` has them."""
     targets = dict.fromkeys(one.target for one in placed.rooms[address].actions)
-    return [name for name in targets if placed.homes[name] != address]
+    return [name for name in targets if placed.homes[name] != address]  # a view of parts is where it is built

@@ -12,7 +12,8 @@ import pytest
 
 import headwater as hw
 from headwater.algebra.subscripts import VARIABLE, Subscript, number
-from headwater.engine import faults
+from headwater.engine import faults, merges
+from headwater.engine.local_tasks import LocalRunner
 from headwater.engine.part_upkeep import delete_parts, put_lines_together
 from tests.engine.part_support import FIRST, check_book, deletable, eager, kept, minute, settle
 from tests.engine.support import bag, change_bag, opened, rows
@@ -381,8 +382,13 @@ VIEWS = (
 )
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_warehouse_that_deletes_equals_one_that_does_not(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seed", "placement"), [*((seed, "inline") for seed in range(5)), (0, "tasks"), (5, "tasks")])
+def test_a_warehouse_that_deletes_equals_one_that_does_not(
+    seed: int, placement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = LocalRunner(2, seed) if placement == "tasks" else None
+    monkeypatch.setattr(merges, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(merges, "STAGGERED", 1)
     rng = random.Random(seed)
     clauses = rng.choice(["LATENESS INTERVAL 2 MINUTES", "RETAIN 3 MINUTES", "LATENESS 1 MINUTE RETAIN 6 MINUTES"])
     roll = rng.choice(["", " ROLL UP AFTER INTERVAL 2 MINUTES INTO 240"])
@@ -397,7 +403,7 @@ def test_a_warehouse_that_deletes_equals_one_that_does_not(seed: int, tmp_path: 
         twin.observe(lambda _, changes: told[0].update({n: change_bag(t) for n, t in changes.items()}))
         now = 0.0
         for turn in range(2):
-            with eager(tmp_path / "w") as db:
+            with eager(tmp_path / "w", runner) as db:
                 if not turn:
                     db.execute(script)
                 db.observe(lambda _, changes: told[1].update({n: change_bag(t) for n, t in changes.items()}))
@@ -423,3 +429,5 @@ def test_a_warehouse_that_deletes_equals_one_that_does_not(seed: int, tmp_path: 
                         where = f" WHERE PART >= {oldest}" if one.length else ""
                         assert rows(db, one.name) == rows(twin, f"SELECT * FROM {one.name}{where}"), one.name
                     assert db.engine.book.frontier(one.name).next == twin.engine.book.frontier(one.name).next
+    if runner is not None:
+        runner.close()

@@ -79,6 +79,7 @@ class Chapters:
         for _ in range(epochs):
             self.twins.step()
         wait_until(lambda: len(of_kind(EXECUTOR)) == 2)
+        assert all(map(away_of(self.db).holds, ("lossy", "lossy_helper", "lately"))), "parts are built in tasks"
         self.say(f"{epochs} epochs: contents and changelogs of all views as at home")
 
     def kills(self, kills: int) -> None:
@@ -97,7 +98,7 @@ class Chapters:
 
     def twice(self) -> None:
         """All tasks of an epoch are run twice, and what one of the runs reports counts."""
-        runner = away_of(self.db)._runner
+        runner = away_of(self.db).runner
         run = runner.run
 
         def run_twice(*args: object) -> list[bytes]:

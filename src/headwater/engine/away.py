@@ -1,9 +1,9 @@
 """Epochs whose maps lie away: the side of the process that owns the warehouse.
 
-What is at home (base relations, views of parts) happens here as ever. For the rest, changes are
-written to files that tasks read, a runner carries out the tasks of all levels, and what they report is listed in the
-transaction of the epoch. Whatever is not an ordinary epoch is done at home: the maps that it fills are tables until
-they are sent away, inside the same transaction.
+What is at home (base relations, some views of parts) happens here as ever. For the rest, changes are written to files
+that tasks read, a runner carries out the tasks of all levels, and what they report is listed in the transaction of the
+epoch. Whatever is not an ordinary epoch is done at home: the maps that it fills are tables until they are sent away,
+inside the same transaction.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ import pyarrow as pa
 from headwater.emit.functions.clock import set_clock
 from headwater.emit.layout import Fill, sql, store_table
 from headwater.emit.maintain import row_columns, stored_columns
-from headwater.engine import faults
+from headwater.engine import faults, part_book
 from headwater.engine.failures import AWAY, ViewFailed, broken, is_full, unwritten
 from headwater.engine.holding import held_fields, is_due, note_waiting, ticking
 from headwater.engine.merges import Merge, Merged
 from headwater.engine.parcels import RETURNED, Feed, Order, Report, divided, is_whole
+from headwater.engine.part_book import Change
+from headwater.engine.part_orders import part_order
 from headwater.engine.parts import PartRound
 from headwater.engine.rounds import Job, divide, pieces
 from headwater.engine.schedule import Schedule
-from headwater.engine.segment_files import attempt_of, broken_one, of_other_size, path_list
+from headwater.engine.segment_files import above, attempt_of, broken_one, of_other_size, path_list
 from headwater.engine.sending import SENDING, written
 from headwater.engine.showing import Kinds, show, show_or_say, shown
 from headwater.engine.spending import Epochs
@@ -137,6 +139,10 @@ class Away:
         self._swept = time.monotonic()
         #: What the transaction under way writes: attempts of tasks, and files of our own.
         self._attempts: list[str] = []
+        #: What was known of rows that are not stored once each, of views of parts that the transaction brings home.
+        self._multiple_before: dict[str, set[int]] = {}
+        #: How often a view of parts was brought home.
+        self.brought = 0
         #: What is being put together beside the epochs: attempts whose files are in no list yet.
         self.merging: set[str] = set()
         #: Whether what is listed is not known: a commit has failed, and the file cannot be read.
@@ -145,6 +151,7 @@ class Away:
         self.copies: Mapping[str, CopyPlan] = {}
         #: What has changed in the epoch under way, and is yet to be seen at home.
         self._unseen: dict[str, CopyPlan] = {}
+        self._primary: set[str] = set()
         #: Where the time of the last epoch went.
         self.spending = Epochs()
         Path(self.folder).mkdir(parents=True, exist_ok=True)
@@ -161,6 +168,7 @@ class Away:
             found = self._jobs[id(schedule)] = schedule, divide(schedule, catalog, self._rows_of)
             plans = [job.plan for job in found[1] if job.plan is not None]
             self.copies = {name: one for plan in plans for name, one in plan.copies.items()}
+            self._primary = {copy for plan in plans for copy in plan.primary.values()}
         return found[1]
 
     def _rows_of(self, relation: str) -> float:
@@ -223,8 +231,9 @@ class Away:
                 memory=self.memory(),
                 together=-(-self.partitions // max(1, self.runner.places)),
                 ticking=ticking(round_, schedule, job.names),
+                parts=part_order((one for one in schedule.stages if one.parts and one.name in job.names), parts),
             )
-            workspace.changed |= self._run(job, order, workspace)
+            workspace.changed |= self._run(job, order, workspace, parts)
             note_waiting(self, job.plan, order, round_)
         return workspace.changed
 
@@ -232,14 +241,14 @@ class Away:
         self._attempts.append(uuid.uuid4().hex[:12])
         return self._attempts[-1]
 
-    def _run(self, job: Job, order: Order, workspace: Workspace) -> set[str]:
+    def _run(self, job: Job, order: Order, workspace: Workspace, parts: PartRound) -> set[str]:
         assert job.plan is not None
         room = Path(order.folder) / "epochs" / order.attempt
         try:
             room.mkdir(parents=True)
             with self.spending.home.on("feed"):
                 feeds = self._feed(job.plan, order, workspace, room)
-            if not feeds and not order.advanced and not is_due(job.plan, order):
+            if not (feeds or order.advanced or order.parts.building or is_due(job.plan, order)):
                 return set()
             order = replace(order, feeds=feeds)
             (room / "order").write_bytes(pickle.dumps(order))
@@ -249,7 +258,7 @@ class Away:
             self.spending.tasks += [one.spending for one in reports]
             faults.reach("tasks done")
             with self.spending.home.on("list"):
-                return self._take(job, reports, workspace)
+                return self._take(job, reports, workspace, parts)
         except OSError as error:
             if is_full(error):
                 raise unwritten(str(error)) from error
@@ -297,7 +306,7 @@ class Away:
                         feeds.append(Feed(ship.level, ship.room, partition, ship.table, path))
         return tuple(feeds)
 
-    def _take(self, job: Job, reports: Sequence[Report], workspace: Workspace) -> set[str]:
+    def _take(self, job: Job, reports: Sequence[Report], workspace: Workspace, parts: PartRound) -> set[str]:
         """List what tasks have written, and let the changes that are wanted at home be known."""
         assert job.plan is not None
         for report in reports:
@@ -305,6 +314,9 @@ class Away:
                 raise broken(*report.broken)
             if report.unwritten is not None:
                 raise unwritten(report.unwritten)
+            if report.refused is not None:
+                code, message, hint = report.refused
+                raise UserError(code, message, hint=hint)
             if report.failed is not None:
                 raise ViewFailed(*report.failed)
         changed: set[str] = set()
@@ -323,6 +335,7 @@ class Away:
             workspace.fill(
                 Fill(table, f"CREATE OR REPLACE TEMPORARY TABLE {table} AS {query}", f"INSERT INTO {table} {query}")
             )
+        parts.came(_added_up(reports))
         for relation in changed & job.plan.primary.keys():
             lies = job.plan.copies[job.plan.primary[relation]]
             if relation in job.awaited:
@@ -363,7 +376,7 @@ class Away:
         needed = {name: one for plan in plans for name, one in plan.copies.items()}
         self._show_otherwise(catalog)
         primary = {relation: plan.copies[copy] for plan in plans for relation, copy in plan.primary.items()}
-        ours = catalog.map_names | held_fields(catalog).keys()
+        ours = catalog.map_names | held_fields(catalog).keys() | _parts(catalog)
         self.bring_home((ours & self.relations) - primary.keys() - frozen)
         there = set(self.segments.relations)
         for name in sorted(needed.keys() - there):
@@ -379,22 +392,24 @@ class Away:
 
     def _show_otherwise(self, catalog: Catalog) -> None:
         """Let readers at home see what they should, where the folder is another one, or files are not those listed."""
-        maps = {one.name: stored_columns(one) for program in catalog.programs for one in program.maps}
-        maps |= {name: row_columns(fields) for name, fields in held_fields(catalog).items()}
-        for relation in sorted(maps.keys() & self.relations):
+        columns = {one.name: stored_columns(one) for program in catalog.programs for one in program.maps}
+        columns |= {name: row_columns(fields) for name, fields in held_fields(catalog).items()}
+        columns |= {one.name: row_columns(one.fields) for one in catalog if one.parts is not None}
+        for relation in sorted(columns.keys() & self.relations):
             copies = self.segments.copies_of(relation)
             seen = shown(self._engine.connection, relation)
             if seen is None:
                 continue
             same = [copy for copy in copies if seen == set(self.segments.paths(copy))]
             if not same or of_other_size(self.segments.of(same[0])) is not None:
-                kinds = kinds_of(maps[relation])
-                show_or_say(self._engine.connection, relation, kinds, self.segments.of((same or copies)[0]))
+                segments = self.segments.of((same or copies)[0])
+                kinds = kinds_of(columns[relation])
+                show_or_say(self._engine.connection, relation, kinds, segments, self._floor(relation))
 
     def _show_again(self, relation: str, copy: str, kinds: Kinds) -> None:
         """Let readers at home see a copy, unless they do."""
         if shown(self._engine.connection, relation) != set(self.segments.paths(copy)):
-            show_or_say(self._engine.connection, relation, kinds, self.segments.of(copy))
+            show_or_say(self._engine.connection, relation, kinds, self.segments.of(copy), self._floor(relation))
 
     def _export(self, copy: CopyPlan, epoch: int) -> None:
         """Write a copy of what a relation holds, at home or in another copy."""
@@ -425,6 +440,7 @@ class Away:
                     connection.execute(lost[relation])
                 else:
                     connection.execute(f"ALTER TABLE {there} RENAME TO {table.split('.', 1)[1]}")
+                    self.note_multiple(relation)
                 self._engine.access.rewritten(relation)
             self.segments.drop(connection, copies)
         faults.reach("brought home")
@@ -434,8 +450,16 @@ class Away:
         for copy in copies:
             found = self.segments.of(copy)
             if found and (lost is None or broken_one(found, deep=True) is None):
-                return f"read_parquet({path_list(found)})"
+                return f"read_parquet({path_list(found)}){above(self._floor(relation))}"
         return sql(store_table(relation))
+
+    def note_multiple(self, relation: str) -> None:
+        """Find out which parts of a view that was brought home have rows that are not stored once each."""
+        book = self._engine.book
+        if relation in book.frontiers:
+            self.brought += 1
+            self._multiple_before.setdefault(relation, set(book.multiple.get(relation, ())))
+            book.multiple[relation] = part_book.note_multiple(self._engine.connection, relation)
 
     def unreadable(self, relations: Set[str]) -> set[str]:
         """Of some relations that lie away, those of which no copy can be read."""
@@ -483,7 +507,16 @@ class Away:
 
     def show(self, relation: str, copy: CopyPlan) -> None:
         """Let readers at home see what counts of a relation."""
-        show(self._engine.connection, relation, copy.kinds, self.segments.of(copy.name))
+        show(self._engine.connection, relation, copy.kinds, self.segments.of(copy.name), self._floor(relation))
+
+    def show_from(self, relation: str, floor: int) -> None:
+        """Let readers at home see no parts of a view before one, inside the caller's transaction."""
+        copy = next(one for one in self.copies.values() if one.relation == relation and one.name in self._primary)
+        show(self._engine.connection, relation, copy.kinds, self.segments.of(copy.name), floor)
+
+    def _floor(self, relation: str) -> int | None:
+        """The oldest part that is kept of a relation, if others were deleted."""
+        return self._engine.book.frontier(relation).kept
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -491,6 +524,7 @@ class Away:
         """A transaction is done: what it replaced may go after a while."""
         self.segments.committed()
         self._attempts.clear()
+        self._multiple_before.clear()
         self._sizes_before = None
         now = time.monotonic()
         self._spent += [(now, path) for path in self.segments.spent]
@@ -527,6 +561,8 @@ class Away:
             perhaps_not: it ended in the midst of its commit, so what is listed decides.
         """
         self.segments.undone()
+        self._engine.book.multiple |= self._multiple_before
+        self._multiple_before.clear()
         self._jobs.clear()
         if self._sizes_before is not None:
             self._sizes, self._sizes_before = self._sizes_before, None
@@ -592,6 +628,20 @@ def _write(path: str, pieces: Iterator[pa.Table]) -> None:
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, first.schema) as writer:
         for piece in chain([first], pieces):
             writer.write_table(piece)
+
+
+def _parts(catalog: Catalog) -> set[str]:
+    return {one.name for one in catalog if one.parts is not None}
+
+
+def _added_up(reports: Sequence[Report]) -> list[Change]:
+    """What has happened to parts in all partitions."""
+    found: dict[tuple[str, int], tuple[int, bool]] = {}
+    for report in reports:
+        for relation, part, rows, single in report.parts:
+            before, all_single = found.get((relation, part), (0, True))
+            found[relation, part] = before + rows, all_single and single
+    return [Change(*key, *one) for key, one in sorted(found.items())]
 
 
 def _suspended_maps(catalog: Catalog) -> set[str]:

@@ -29,6 +29,7 @@ from headwater.engine.part_upkeep import (
     advanced,
     delete_parts,
     has_spare_lines,
+    note_rolled_up,
     put_lines_together,
     rewrite_parts,
     to_roll_up,
@@ -167,6 +168,11 @@ class Consolidator:
         engine.urgent.discard(store)
         if engine.away is not None and engine.away.holds(store):
             trim(engine, store)
+            found = engine.catalog.find(store)
+            if found is not None and found.length is not None:
+                self._parts[store] = engine.book.frontier(store).next or 0
+                delete_parts(engine, store)
+                note_rolled_up(engine, found)
             return  # its segments are put together by tasks
         if store.endswith(CHANGES):
             self._sizes[store] = trim_changes(engine, store.removesuffix(CHANGES))

@@ -78,7 +78,14 @@ def _create_part_views(engine: Engine, relations: Sequence[Relation], net: bool)
             part_book.erase_parts(engine.connection, stream.name)
             after = after.with_changed(replace(stream, whole=engine.epoch))
         round_ = PartRound(
-            engine.connection, after, engine.workspace(), engine.book, engine.epoch, engine.append_part, Coming()
+            engine.connection,
+            after,
+            engine.workspace(),
+            engine.book,
+            engine.epoch,
+            engine.append_part,
+            Coming(),
+            is_away=engine.is_view_away,
         )
         begun.append(round_)
         for stream in (*kept, *partly):

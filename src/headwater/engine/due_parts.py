@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 from headwater.algebra.parts import PartQuery
 from headwater.engine.part_book import Book
+from headwater.engine.part_runs import Neighbours
 from headwater.engine.ticks import SECOND
 from headwater.plan.parts import PartProgram
-from headwater.store.catalog import Catalog
 
 
 @dataclass(frozen=True)
 class Due:
     """What is due by the catalogue and the book of parts, as they are when it is asked."""
 
-    catalog: Catalog
+    catalog: Neighbours
     book: Book
 
     def ready_until(self, program: PartProgram, query: PartQuery, parts: range) -> int:

@@ -261,6 +261,11 @@ class Engine:
             return
         self.connection.execute(f"DROP TABLE IF EXISTS {sql(store_table(store))}")
 
+    def is_view_away(self, relation: str) -> bool:
+        """Whether the rows of a view of parts lie away."""
+        found = self.catalog.find(relation)
+        return self.away is not None and found is not None and found.parts is not None and self.away.holds(relation)
+
     def forget_statements(self) -> None:
         """Emit everything anew: how a relation is stored has changed, and others read it."""
         self._emitted = {}
@@ -502,7 +507,8 @@ class Engine:
             if _found(view, after).program is not None
         }
         self._took, self._touched = {}, set()
-        with undoing() as begun, self.transaction(lambda: self.epoch == number, lambda: self._touched):
+        done = lambda: self.epoch == number  # noqa: E731
+        with self._rereading(), undoing() as begun, self.transaction(done, lambda: self._touched):
             faults.reach("epoch begun")
             coming = Coming(self.book.watermarks, lenient=asked.mark is not None)
             ticks = asked.ticks
@@ -544,6 +550,17 @@ class Engine:
         return Epoch(number, clock, resolver.counts, dict(suspended))
 
     @contextlib.contextmanager
+    def _rereading(self) -> Iterator[None]:
+        """If an epoch fails that has brought views of parts home, what is known of their rows is read again."""
+        before = self.away.brought if self.away is not None else 0
+        try:
+            yield
+        except BaseException:
+            if self.away is not None and self.away.brought != before:
+                self.book.multiple = part_book.load(self.connection).multiple
+            raise
+
+    @contextlib.contextmanager
     def _working(
         self,
         operations: Sequence[Operation],
@@ -568,7 +585,15 @@ class Engine:
 
         means = self.connection, after, workspace, self._statements, schedule.readers, look_up, self._sources
         parts = PartRound(
-            self.connection, after, workspace, self.book, number, self.append_part, coming, frozenset(anew)
+            self.connection,
+            after,
+            workspace,
+            self.book,
+            number,
+            self.append_part,
+            coming,
+            frozenset(anew),
+            self.is_view_away,
         )
         begun.append(parts)
         with Resolver(*means, clock, coming) as resolver:
@@ -581,7 +606,7 @@ class Engine:
             round_ = Round(self.connection, self._parsed, after, workspace, self.waiting, when)
             if self.away is None:
                 changed = self.flow(schedule, workspace, number, rebuilds, net, clock, round_, parts)
-            elif rebuilds:
+            elif rebuilds or any(map(self.is_view_away, anew)):
                 bring_home_for(self, self.away, after, refreshed)
                 changed = self.flow(schedule, workspace, number, rebuilds, net, clock, round_, parts)
                 if after is self.catalog:

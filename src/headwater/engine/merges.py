@@ -41,6 +41,7 @@ class Merge:
         folder: where segments lie.
         attempt: a name that no other attempt has.
         memory: how many bytes the engine may take in a task's process; None for its own default.
+        floor: parts before this one were deleted, of a relation with parts.
     """
 
     copy: CopyPlan
@@ -49,6 +50,7 @@ class Merge:
     folder: str
     attempt: str = ""
     memory: int | None = None
+    floor: int | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -114,7 +116,7 @@ def carry_out(mine: Worker, merge: Merge) -> Merged:
             other = other_than_listed(connection, files)  # else what was lost would not be missed any more
             if other is not None:
                 return Merged(merge.key, problem=f"{other[0]}: {other[1]}")
-            written = put_together(connection, copy, files, path)
+            written = put_together(connection, copy, files, path, merge.floor)
         size = Path(path).stat().st_size
     except (duckdb.Error, OSError) as error:
         return Merged(merge.key, problem=str(error).strip().split("\n", 1)[0])

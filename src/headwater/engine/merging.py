@@ -124,7 +124,8 @@ class Merger:
         for partition, there in partitions.items():
             first = first_due(copy, partition, there)
             if first is not None:
-                found.append(Merge(copy, partition, there[first:], self._away.folder))
+                floor = self._engine.book.frontier(copy.relation).kept
+                found.append(Merge(copy, partition, there[first:], self._away.folder, floor=floor))
         self._looked[copy.name] = copy, partitions, found
         return found
 

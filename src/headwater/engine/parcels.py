@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from headwater.engine.part_orders import PartOrder
 from headwater.engine.segment_files import quoted
 from headwater.engine.spending import Spending
 from headwater.engine.tasks import PARTITIONS, Shipment
@@ -57,6 +58,7 @@ class Order:
         ticking: synchronised relations whose policy ticks.
         memory: how many bytes the engine may take in a task's process; None for its own default.
         together: how many partitions a worker's process takes in an epoch, about.
+        parts: which parts are built.
     """
 
     epoch: int
@@ -72,6 +74,7 @@ class Order:
     memory: int | None = None
     together: int = 1
     ticking: frozenset[str] = frozenset()
+    parts: PartOrder = field(default_factory=PartOrder)
 
 
 class Parcel(NamedTuple):
@@ -102,7 +105,10 @@ class Report:
         segments: what it has written: copy, partition, and the segment.
         changed: how many rows have changed of each relation that it settled.
         returned: files with changes that are wanted at home, by relation.
+        parts: what has happened to parts of views that it built: the view, the part, how many rows more or less, and
+            whether each came once.
         failed: the view that could not take a value, the code, and the reason.
+        refused: the code, message and hint of an error that is the epoch's own.
         broken: the segment that could not be read, and why.
         unwritten: why something could not be written, if the disk is full.
         run: a name that no other run of a task has.
@@ -119,6 +125,8 @@ class Report:
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
     took: list[str] = field(default_factory=list)
     spending: Spending = field(default_factory=Spending)
+    parts: list[tuple[str, int, int, bool]] = field(default_factory=list)
+    refused: tuple[str, str, str | None] | None = None
 
     def pack(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -140,6 +148,8 @@ class Report:
             found["run"],
             found["took"],
             Spending(**found["spending"]),
+            [(relation, part, rows, single) for relation, part, rows, single in found["parts"]],
+            tuple(found["refused"]) if found["refused"] else None,
         )
 
 

@@ -9,19 +9,31 @@ they are empty, from copies that were made in the same epoch, and else by compar
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import duckdb
 
 from headwater.algebra.parts import Reference
 from headwater.emit.duckdb import Emitter
+from headwater.emit.layout import Grouped
 from headwater.emit.part_runs import differing
 from headwater.engine.part_book import Book
 from headwater.plan.parts import PartProgram
-from headwater.store.catalog import Catalog
+from headwater.store.catalog import Relation
 
 #: So few parts are looked at one by one.
 _NEAR = 64
+
+
+class Neighbours(Protocol):
+    """What is to be known of relations by who builds parts: the catalogue, or that part of it which tasks are sent."""
+
+    @property
+    def grouped(self) -> Mapping[str, Grouped]: ...
+
+    def find(self, name: str) -> Relation | None: ...
 
 
 @dataclass
@@ -32,7 +44,7 @@ class Alike:
     """
 
     connection: duckdb.DuckDBPyConnection
-    catalog: Catalog
+    catalog: Neighbours
     book: Book
     #: Runs of equal parts, first and last, by relation, in order.
     _runs: dict[str, list[tuple[int, int]]] = field(default_factory=dict)

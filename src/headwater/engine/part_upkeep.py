@@ -65,7 +65,11 @@ def _delete_rows(engine: Engine, relation: Relation, limit: int) -> Catalog:
         [(last,)] = engine.connection.execute(f'SELECT max("{EPOCH}") {rows}').fetchall()
         if last is not None and last > relation.begins:
             catalog = catalog.with_changed(replace(relation, begins=last))
-    engine.connection.execute(f"DELETE {rows}")
+    if engine.is_view_away(relation.name):
+        assert engine.away is not None
+        engine.away.show_from(relation.name, limit)  # its rows go when segments are put together
+    else:
+        engine.connection.execute(f"DELETE {rows}")
     return catalog
 
 
@@ -81,6 +85,18 @@ def to_roll_up(relation: Relation, book: Book) -> int | None:
     done = sum(rows for part, rows in held.items() if part < frontier.rolled)
     waiting = sum(rows for part, rows in held.items() if frontier.rolled <= part < target)
     return target if waiting >= ROLL_SHARE * done else None
+
+
+def note_rolled_up(engine: Engine, relation: Relation) -> None:
+    """Let the parts of a view that lies away count as rolled up: segments have no parts to put together."""
+    with engine.lock:
+        rolled = to_roll_up(relation, engine.book)
+        if rolled is None or engine.catalog.find(relation.name) != relation:
+            return
+        frontier = replace(engine.book.frontier(relation.name), rolled=rolled)
+        with engine.transaction():
+            part_book.save_frontier(engine.connection, relation.name, frontier)
+        engine.book.frontiers[relation.name] = frontier
 
 
 def rewrite_parts(engine: Engine, reader: duckdb.DuckDBPyConnection, relation: Relation, rolled: int | None) -> int:

@@ -13,6 +13,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 import duckdb
 
@@ -38,11 +39,11 @@ from headwater.engine.failures import ViewFailed
 from headwater.engine.ground import NOTHING_DONE
 from headwater.engine.lone import LoneRows
 from headwater.engine.part_book import Book, Change, Frontier, save
-from headwater.engine.part_runs import Alike, Stretches
-from headwater.engine.workspace import Workspace, delta_of
+from headwater.engine.part_runs import Alike, Neighbours, Stretches
+from headwater.engine.workspace import delta_of
 from headwater.errors import UserError
 from headwater.plan.parts import PartProgram
-from headwater.store.catalog import Catalog, Relation
+from headwater.store.catalog import Relation
 
 #: So many parts later it is looked again whether rows are alone in their groups.
 PATIENCE = 31
@@ -60,6 +61,12 @@ FAR = 1 << 62
 
 #: Appends to a store: its name, the statement, the values it takes, and the view on whose behalf; says how many rows.
 Append = Callable[[str, str, Mapping[str, object], str], int]
+
+
+class Filled(Protocol):
+    """Knows how many rows the temporary tables of an epoch have."""
+
+    def rows(self, table: str) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -148,25 +155,28 @@ class PartRound:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        catalog: Catalog,
-        workspace: Workspace,
+        catalog: Neighbours,
+        workspace: Filled,
         book: Book,
         epoch: int,
         append: Append,
         coming: Coming,
         renewed: Set[str] = frozenset(),
+        is_away: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """Begin.
 
         Args:
             connection: the writer's.
-            catalog: of the epoch.
-            workspace: with the deltas of the epoch.
+            catalog: of the epoch, as far as it is needed.
+            workspace: knows of the deltas of the epoch.
             book: as of the epoch before. It is written in; `undo` takes that back.
             epoch: under which number parts are stored.
             append: carries out the statements that store them.
             coming: what comes to streams with event time; it is complete when the first stream is looked at.
             renewed: views of which all parts are built again.
+            is_away: whether a view of parts lies away: segments are added up when they are put together, so nobody
+                knows whether its rows are stored once each.
         """
         self._connection = connection
         self._catalog = catalog
@@ -175,6 +185,7 @@ class PartRound:
         self._append = append
         self._coming = coming
         self._renewed = renewed
+        self._is_away = is_away
         self._before = dict(book.frontiers)
         self._lines = book.lines
         self.book = book
@@ -187,6 +198,11 @@ class PartRound:
         self._changed: dict[str, set[int]] = {}
         self._alike = Alike(connection, catalog, book)
         self._due = Due(catalog, book)
+
+    @property
+    def lenient(self) -> bool:
+        """Whether what cannot be done suspends a view; else the epoch is refused."""
+        return self._coming.lenient
 
     def save(self) -> None:
         """Write what was done, inside the epoch's transaction."""
@@ -242,39 +258,61 @@ class PartRound:
         Returns:
             Whether anything was stored.
         """
+        before, after = self.book.frontier(view.name), self.foreseen(view)
+        if after is None:
+            return False
+        self.carry_out(view, statements, before, after)
+        return bool(self._changed.get(view.name))
+
+    def foreseen(self, view: Relation) -> Frontier | None:
+        """How far a view will be when all parts are built that are due; None if it cannot begin yet.
+
+        That follows from how far others are, whatever rows there are.
+        """
         program = view.parts
         assert program is not None
         frontier = self.book.frontier(view.name)
         if frontier.first is None or frontier.next is None:
             first = self._due.where_all_is_there(program, self._due.oldest(program))
-            if first is None:
-                return False
-            frontier = Frontier(first, first)
-        else:
-            frontier, fresh = self._go_back(program, statements, frontier)
-            assert frontier.first is not None and frontier.next is not None
-            built = set(range(frontier.first, frontier.next))
-            due = built if view.name in self._renewed else self._affected(program, frontier)
-            for part in self._changed.get(program.view, set()) & set(fresh):
-                due |= program.update.affected(program.view, part, fresh.stop, frontier.next)
-            due |= {fresh.stop} if fresh else set()  # it was the first part, and follows from others now
-            self._again(program, statements, due - set(fresh), frontier)
-        self._go_on(program, statements, frontier)
-        return bool(self._changed.get(view.name))
+            return self._gone_on(program, Frontier(first, first)) if first is not None else None
+        return self._gone_on(program, self._gone_back(program, frontier))
 
-    def _go_back(self, program: PartProgram, statements: PartStatements, frontier: Frontier) -> tuple[Frontier, range]:
-        """Let a view that begins with the oldest part of its sources begin earlier, if rows for an older one have come.
-
-        Returns:
-            Where it is then, and the parts that were built for it.
-        """
-        older = self._due.oldest(program) if program.backfill else None
-        first = frontier.first
+    def _gone_back(self, program: PartProgram, frontier: Frontier) -> Frontier:
+        """Let a view that begins with the oldest part of its sources begin earlier, if rows for an older one came."""
+        older, first = self._due.oldest(program) if program.backfill else None, frontier.first
         assert first is not None
         if older is None or older >= first or frontier.oldest != first or self._due.has_lost(program.initialize, older):
-            return frontier, range(0)
-        self._build(program, statements, range(older, first), older)
-        return replace(frontier, first=older), range(older, first)
+            return frontier
+        return replace(frontier, first=older)
+
+    def _gone_on(self, program: PartProgram, frontier: Frontier) -> Frontier:
+        """Let it go on as long as what its parts read is complete."""
+        first, part = frontier.first, frontier.next
+        assert first is not None and part is not None
+        if part == first:
+            until = self._due.ready_until(program, program.initialize, range(first, first + 1))
+            until = self._due.ready_until(program, program.update, range(until, FAR)) if until > first else first
+        else:
+            until = self._due.ready_until(program, program.update, range(part, FAR))
+        return replace(frontier, next=until)
+
+    def carry_out(self, view: Relation, statements: PartStatements, before: Frontier, after: Frontier) -> None:
+        """Build what is due by how far a view was and will be, and build again what follows from parts that changed."""
+        program = view.parts
+        assert program is not None and after.first is not None and after.next is not None
+        begin = after.first
+        if before.first is not None and before.next is not None:
+            fresh, begin = range(after.first, before.first), before.next
+            self._build(program, statements, fresh, after.first)
+            frontier = replace(before, first=after.first)
+            built = set(range(after.first, before.next))
+            due = built if view.name in self._renewed else self._affected(program, frontier)
+            for part in self._changed.get(program.view, set()) & set(fresh):
+                due |= program.update.affected(program.view, part, fresh.stop, before.next)
+            due |= {fresh.stop} if fresh else set()  # it was the first part, and follows from others now
+            self._again(program, statements, due - set(fresh), frontier)
+        self._build(program, statements, range(begin, after.next), after.first)
+        self.book.frontiers[program.view] = after
 
     def begin(self, view: Relation, statements: PartStatements) -> None:
         """Build the first parts of a view that is made in this epoch, if what they read is complete."""
@@ -284,19 +322,25 @@ class PartRound:
             program, self._due.oldest(program) if program.backfill else self._due.newest(program)
         )
         if first is not None:
-            self._go_on(program, statements, Frontier(first, first))
+            after = self._gone_on(program, Frontier(first, first))
+            self.carry_out(view, statements, Frontier(), after)
 
-    def _go_on(self, program: PartProgram, statements: PartStatements, frontier: Frontier) -> None:
-        """Build parts as long as what they read is complete."""
-        first, part = frontier.first, frontier.next
-        assert first is not None and part is not None
-        if part == first:
-            until = self._due.ready_until(program, program.initialize, range(first, first + 1))
-            until = self._due.ready_until(program, program.update, range(until, FAR)) if until > first else first
-        else:
-            until = self._due.ready_until(program, program.update, range(part, FAR))
-        self._build(program, statements, range(part, until), first)
-        self.book.frontiers[program.view] = replace(frontier, next=until)
+    def build_anew(self, view: Relation, statements: PartStatements) -> bool:
+        """Build all parts of a view, of whose rows nothing is stored; False if something that they read was deleted."""
+        program, frontier = view.parts, self.book.frontier(view.name)
+        assert program is not None
+        first, oldest, following = frontier.first, frontier.oldest, frontier.next
+        if first is None or oldest is None or following is None:
+            return True
+        parts = range(oldest, following)
+        if any(self._due.has_lost(program.query_of(part, first), part) for part in parts):
+            return False
+        self._build(program, statements, parts, first)
+        return True
+
+    def came(self, changes: Iterable[Change]) -> None:
+        """Take note of what has happened to parts elsewhere."""
+        self._note(changes)
 
     def _build(self, program: PartProgram, statements: PartStatements, parts: range, first: int) -> None:
         """Build parts for which all is there: many at once, by copying the one before, or one after the other."""
@@ -457,6 +501,7 @@ class PartRound:
         """The relations of which all that a query reads is stored row by row: no relation that it reads whole is."""
         ranges = list(ranges)
         mixed = {one.relation for one, parts in ranges if not self.book.is_single(one.relation, parts)}
+        mixed |= {one.relation for one, _ in ranges if self._is_away(one.relation)}
         return frozenset(one.relation for one, _ in ranges) - mixed - query.whole
 
     def _alone(

@@ -6,8 +6,9 @@ there in time: a relation whose change is settled at a level is read there in th
 reader needs it, or is sent to a room of a later level. Within a room everything happens in the order of the schedule,
 so a statement sees of each relation what it would see in an epoch that runs in one place.
 
-Base relations and views of parts are settled at home, in the process that owns the warehouse; their changes come to
-rooms as they are needed. A synchronised relation is settled where what waits for it lies (`headwater.engine.holding`).
+Views of parts that a key divides are built in the rooms where they lie, and a synchronised relation is settled where
+what waits for it lies (`headwater.engine.holding`). Base relations and other views of parts are settled at home, in the
+process that owns the warehouse; their changes come to rooms as they are needed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from headwater.emit.maintain import Columns, key_columns, payload_columns, row_c
 from headwater.emit.synchronise import waiting_of
 from headwater.engine.holding import spread_of
 from headwater.engine.schedule import Schedule, Stage, Trigger
+from headwater.plan.dividing import Division
 from headwater.plan.program import Map, Touch
 from headwater.plan.spread import EVERYWHERE, ONE_PLACE, Rows, Spread, Way, push, scans_of, way_of, ways
 from headwater.store.catalog import Catalog
@@ -118,15 +120,19 @@ class Plan:
 class Placing:
     """Decides where everything is; see the module's docstring."""
 
-    def __init__(self, schedule: Schedule, catalog: Catalog, rows: Rows, away: Set[str]) -> None:
+    def __init__(
+        self, schedule: Schedule, catalog: Catalog, rows: Rows, away: Set[str], divided: Mapping[str, Division]
+    ) -> None:
         """Look at a schedule.
 
         Args:
             schedule: of the warehouse.
             catalog: of the warehouse.
             rows: how many rows a relation has.
-            away: maps and synchronised relations that are settled away.
+            away: maps and synchronised relations that are settled away, and views of parts that are built away.
+            divided: how views of parts are divided that are built in tasks.
         """
+        self._divided = divided
         self._stages = {one.name: one for one in schedule.stages}
         self._order = {name: i for i, name in enumerate(self._stages)}
         self._catalog = catalog
@@ -154,8 +160,8 @@ class Placing:
             for name, spread in self._lie(self._ways[id(trigger)], trigger.statement.term).items():
                 demanded.setdefault(name, []).append(spread)
         for name in self.away:
-            if name not in self._maps:
-                continue
+            if name not in self._maps and name not in self._divided:
+                continue  # a synchronised relation
             for other, spread in self._sources_by_key(name)[1].items():
                 demanded.setdefault(other, []).append(spread)
         for name in self.away:
@@ -276,6 +282,9 @@ class Placing:
 
     def _sources_by_key(self, name: str) -> tuple[tuple[int, ...] | None, dict[str, Spread]]:
         """For a map that is evaluated by key: which keys its rows lie by, and how what it reads lies then."""
+        if name in self._divided:
+            found = self._divided[name].sources
+            return None, {other: self._physical(other, spread) for other, spread in found.items()}
         one = self._maps[name]
         if self._recomputes(name) or one.keys is None:
             read = scans_of(one.definition) if self._recomputes(name) else ()
@@ -293,6 +302,8 @@ class Placing:
 
     def _best_spread(self, name: str, demanded: list[Spread]) -> Spread:
         """How a map lies: best where what comes to it is made, or as those need it who read it."""
+        if name in self._divided:
+            return self._divided[name].spread
         if name not in self._maps:
             return self._spread_of_held(name, demanded)
         one = self._maps[name]
@@ -372,9 +383,9 @@ class Placing:
             held = Action(self._order[name], None, name, lies, frozenset({source}), frozenset({waiting}))
             self._homes[name] = self._put(held, 1)
             return
-        one, spread = self._maps[name], self._spreads[name]
+        one, spread = self._maps.get(name), self._spreads[name]
         _, sources = self._sources_by_key(name)
-        own = one.present is not None or one.keys is not None or stage.recompute
+        own = one is None or one.present is not None or one.keys is not None or stage.recompute
         stores = frozenset(sources) | ({name} if own else set())
         action = Action(self._order[name], None, name, {**sources, name: spread}, frozenset(sources), stores)
         coming = [

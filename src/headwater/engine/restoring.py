@@ -2,7 +2,8 @@
 
 A map of which no copy can be read is filled from its inputs as they were before the epoch: it follows them after every
 epoch, so that is what it held. Nothing follows from that, and nobody is told of it. A synchronised relation, what waits
-for it, and the relation that it stands for: of these three one follows from the other two.
+for it, and the relation that it stands for: of these three one follows from the other two. A view of parts is built
+anew from its first part on, if nothing that its parts read was deleted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING
 from headwater.emit.duckdb import Emitter
 from headwater.emit.maintain import create_map, create_store, row_columns
 from headwater.emit.synchronise import first_rows, less, waiting_of
+from headwater.engine.dating import Coming
 from headwater.engine.holding import held_fields
+from headwater.engine.parts import PartRound, PartStatements
 from headwater.engine.rebuild import Rebuild, lost_stream
 from headwater.engine.schedule import Schedule
 from headwater.errors import UserError
@@ -38,9 +41,35 @@ def bring_home_for(engine: Engine, away: Away, after: Catalog, refreshed: str | 
     lost = away.unreadable(relations) if refreshed is not None else set()
     maps = {each.name: create_map(each) for program in after.programs for each in program.maps}
     maps |= {name: create_store(name, row_columns(fields)) for name, fields in held_fields(after).items()}
-    away.bring_home(relations, {name: maps[name] for name in lost})
-    if lost:
-        _fill(engine, after, lost)
+    parts = {one.name: one for one in after if one.parts is not None}
+    made = {name: maps[name] for name in lost & maps.keys()}
+    made |= {name: create_store(name, row_columns(parts[name].fields)) for name in lost & parts.keys()}
+    away.bring_home(relations, made)
+    for view in after:
+        if view.name in lost and view.parts is not None:
+            _build_anew(engine, away, view, after, lost & maps.keys())
+    if lost & maps.keys():
+        _fill(engine, after, lost & maps.keys())
+
+
+def _build_anew(engine: Engine, away: Away, view: Relation, after: Catalog, maps: set[str]) -> None:
+    """Build all parts of a view that are there by the book of parts."""
+    assert view.parts is not None
+    if view.suspended:
+        raise _beyond(view, "nobody knows any more what it held when it was suspended")
+    if maps & set(view.parts.inputs):
+        raise _beyond(view, "neither can what it reads")
+    book, name = engine.book, view.name
+    held = book.rows.pop(name, {}), book.multiple.pop(name, set())
+    try:
+        means = engine.connection, after, engine.workspace(), book, engine.epoch, engine.append_part, Coming()
+        if not PartRound(*means).build_anew(view, PartStatements(view, Emitter(after.grouped, net=True))):
+            raise _beyond(view, "parts that it has read were deleted")
+        if book.rows.get(name, {}) != held[0]:
+            raise _beyond(view, "its parts would come out otherwise")
+    finally:
+        book.rows[name], book.multiple[name] = held
+    away.note_multiple(name)
 
 
 def _fill(engine: Engine, after: Catalog, lost: set[str]) -> None:

@@ -22,13 +22,16 @@ import duckdb
 import pyarrow as pa
 
 from headwater.algebra.clock import CLOCK
+from headwater.algebra.parts import PART
 from headwater.emit.layout import EPOCH, sql, store_table
-from headwater.engine.failures import is_full, is_value_error, translate
+from headwater.engine.failures import ViewFailed, is_full, is_value_error, translate
 from headwater.engine.holding import Holding, releases
 from headwater.engine.meetings import Meetings
 from headwater.engine.merges import first_behind
 from headwater.engine.parcels import MESSAGE_BYTES, RETURNED, Feed, Order, Parcel, Report, messages
+from headwater.engine.room_parts import RoomParts
 from headwater.engine.segment_files import (
+    above,
     broken_one,
     copy_to,
     order_by,
@@ -41,6 +44,7 @@ from headwater.engine.segment_files import (
 from headwater.engine.spending import Spending
 from headwater.engine.tasks import PARTITIONS, CopyPlan, RoomPlan, Run, Shipment, Step, Store, TaskPlan
 from headwater.engine.workers import STORES_SHARE, Cached, Lying, Worker
+from headwater.errors import UserError
 from headwater.store.segments import ALL, Segment
 
 #: A table is read again from segments when it has so many times their rows, and some more.
@@ -68,7 +72,8 @@ def run_task(
             if feed.level == level and feed.partition in (partition, ALL):
                 task.take_file(rooms[feed.room], feed)
         for room in rooms.values():
-            if room.number in task.open or order.advanced or releases(room, order, partition):
+            builds = room.parts.keys() & order.parts.building
+            if room.number in task.open or order.advanced or builds or releases(room, order, partition):
                 yield from task.run(room)
     except _Blamed:
         pass
@@ -77,7 +82,7 @@ def run_task(
         if not isinstance(error, Exception) or not is_full(error):
             raise
         task.report.unwritten = str(error).strip().split("\n", 1)[0]  # Spark need not try again
-    if task.report.failed is not None or task.report.broken is not None:
+    if task.report.failed is not None or task.report.broken is not None or task.report.refused is not None:
         task.give_up()
     yield Parcel(0, partition, 0, "report", task.report.pack(), task.report.run)
 
@@ -164,9 +169,12 @@ class _Task:
             cached.size = sum(unpacked(one.segments) for one in cached.stores.values() if not one.left)
         self._worker.make_room(self._key(room.number))
         changed: set[str] = set()
+        parts = self._parts(room, cached)
         for step in room.steps:
             with self._on("settle"):
                 self._settle(room, cached, step, changed)
+                if parts is not None and step.parts is not None:
+                    self._build(room, cached, step, parts)
             if step.relation == CLOCK:
                 if order.advanced:
                     changed.add(CLOCK)
@@ -177,6 +185,8 @@ class _Task:
             if not rows:
                 continue
             changed.add(step.relation)
+            if parts is not None:
+                parts.came(step.relation, step.delta)
             with self._on("follow"):
                 self._follow(room, cached, step)
             segment = None
@@ -195,6 +205,36 @@ class _Task:
         for ship in room.ships:
             if self._rows.get((room.number, ship.table)):
                 yield from self._ship(cached, ship)
+
+    def _parts(self, room: RoomPlan, cached: Cached) -> RoomParts | None:
+        """What is known of parts in a room where some are built."""
+        steps, order = room.parts, self._order
+        if not steps.keys() & order.parts.views.keys():
+            return None
+        rows = lambda table: self._rows.get((room.number, table), 0)  # noqa: E731
+        with self._on("load"):
+            return RoomParts(cached.connection, steps.values(), order.parts, order.epoch, rows)
+
+    def _build(self, room: RoomPlan, cached: Cached, step: Step, parts: RoomParts) -> None:
+        """Build the parts of a view that are due, and let its change be what that has stored.
+
+        What follows from the change may read the store as it was, so it is taken out again, as at home.
+        """
+        assert step.parts is not None
+        statements, epoch = step.parts.statements, self._order.epoch
+        try:
+            parts.build(step.parts)
+        except ViewFailed as failed:
+            self.report.failed = failed.view, failed.code, failed.reason
+            raise _Blamed from failed
+        except UserError as refused:
+            self.report.refused = refused.code, refused.message, refused.hint
+            raise _Blamed from refused
+        found = cached.connection.execute(statements.change.more, {"epoch": epoch}).fetchone()
+        self._count(room, step.delta, int(found[0]) if found else 0)
+        cached.connection.execute(statements.withdrawal, {"epoch": epoch})
+        mine = [one for one in parts.built() if one.relation == step.relation]
+        self.report.parts += [(one.relation, one.part, one.rows, one.single) for one in mine]
 
     def _settle(self, room: RoomPlan, cached: Cached, step: Step, changed: set[str]) -> None:
         if step.holds is not None:
@@ -282,10 +322,14 @@ class _Task:
             if lying.segments[-1].last > upto:
                 lying.rows -= _count_of(connection, f'DELETE FROM {table} WHERE "{EPOCH}" > {upto}')
             missing = tuple(one for one in wanted if one.first > upto)
+        floor = self._order.parts.floor(store.relation)
+        if floor is not None and floor != lying.floor:
+            lying.rows -= _count_of(connection, f'DELETE FROM {table} WHERE "{PART}" < {floor}')
+        lying.floor = floor
         if missing:
             self._look_over(connection, missing)
             with self._reading(missing):
-                query = f"INSERT INTO {table} SELECT * FROM read_parquet({path_list(missing)})"
+                query = f"INSERT INTO {table} SELECT * FROM read_parquet({path_list(missing)}){above(floor)}"
                 lying.rows += _count_of(connection, query)
         lying.table, lying.segments = table, list(wanted)
 
@@ -317,12 +361,16 @@ class _Task:
             for room in level:
                 for store in room.stores:  # the same may lie in several rooms, each with a table of its own
                     sizes[store.copy] = sizes.get(store.copy, 0) + unpacked(self._wanted(store))
+        rooms = [room for level in self._plan.levels for room in level]
+        built = {store.copy for room in rooms for store in room.stores if store.relation in room.parts}
         share = self._worker.memory * STORES_SHARE / max(1, self._order.together)
         left: set[str] = set()
         total = sum(sizes.values())
         for copy in sorted(sizes, key=lambda one: (-sizes[one], one)):
             if total <= share:
                 break
+            if copy in built:  # parts are stored one after the other, and read by those after them
+                continue
             left.add(copy)
             total -= sizes[copy]
         return left
@@ -335,7 +383,8 @@ class _Task:
         if lying.table is not None and not lying.left:
             connection.execute(f"DROP TABLE {table}")
         connection.execute(store.create.replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1).replace(table, coming, 1))
-        files = f" UNION ALL SELECT * FROM read_parquet({path_list(wanted)})" if wanted else ""
+        kept = above(self._order.parts.floor(store.relation))
+        files = f" UNION ALL SELECT * FROM read_parquet({path_list(wanted)}){kept}" if wanted else ""
         self._look_over(connection, [one for one in wanted if one not in lying.segments])
         with self._reading(wanted):
             connection.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM {coming}{files}")
@@ -373,7 +422,7 @@ class _Task:
         connection = self._worker.instance.cursor()
         try:
             with self._reading(files):
-                written = put_together(connection, copy, files, path)
+                written = put_together(connection, copy, files, path, self._order.parts.floor(copy.relation))
         finally:
             connection.close()
         os.unlink(new.path)

@@ -1,18 +1,19 @@
 """The rounds of an epoch whose maps lie away: what is done at home, then in tasks, then at home again, and so on.
 
 Mostly there is one: base relations take their changes at home, and tasks do the rest. Another one follows where a view
-of parts reads a view that lies away: it takes its change at home when tasks are done, and views over it are for the
-tasks of the next round. So are relations that are synchronised by a view that lies away: whether they follow in this
-epoch is known when that has changed.
+of parts that no key divides reads a view that lies away: it takes its change at home when tasks are done, and views
+over it are for the tasks of the next round. So are relations that are synchronised by a view that lies away: whether
+they follow in this epoch is known when that has changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headwater.algebra.clock import CLOCK
 from headwater.algebra.nodes import Scan, Version
+from headwater.engine.part_places import part_places
 from headwater.engine.placing import Placing, Plan
 from headwater.engine.schedule import Schedule, Stage
 from headwater.engine.stepwise import bound_to_home
@@ -33,6 +34,7 @@ class Job:
         placed: what the plan is written out from.
         awaited: of `names`, those that statements at home read in the next round: they see each as it was until it is
             its turn.
+        undivided: views of parts that are built at home, and why.
     """
 
     home: Schedule
@@ -41,6 +43,7 @@ class Job:
     wanted: frozenset[str]
     placed: Plan | None = None
     awaited: frozenset[str] = frozenset()
+    undivided: Mapping[str, str] = field(default_factory=dict)
 
 
 def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
@@ -52,6 +55,8 @@ def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
         rows: how many rows a relation has.
     """
     away = away_maps(schedule, catalog)
+    places = part_places(schedule, rows, away)
+    away |= places.away.keys()
     rounds = _rounds(schedule, catalog, away)
     jobs: list[Job] = []
     listed: set[str] = set()
@@ -61,14 +66,13 @@ def divide(schedule: Schedule, catalog: Catalog, rows: Rows) -> list[Job]:
         home = replace(schedule, stages=tuple(one for one in stages if one is not None))
         plan, placed = None, None
         if names:
-            placed = Placing(schedule, catalog, rows, set(names)).plan()
+            placed = Placing(schedule, catalog, rows, set(names), places.away).plan()
             plan = task_plan(placed, schedule, catalog, frozenset(listed))
             listed |= plan.copies.keys()
         later = {text for one in schedule.stages for text in _reads(one, catalog) if rounds[one.name] > number}
         awaited = {one.name for one in schedule.stages if any(each.target.name not in away for each in one.triggers)}
-        jobs.append(
-            Job(home, plan, tuple(names), frozenset(later & set(names)), placed, frozenset(awaited & set(names)))
-        )
+        wanted, seen = frozenset(later & set(names)), frozenset(awaited & set(names))
+        jobs.append(Job(home, plan, tuple(names), wanted, placed, seen, places.home))
     return jobs
 
 
@@ -131,7 +135,8 @@ def _at_home(stage: Stage, number: int, rounds: Mapping[str, int], away: Set[str
     """What is done at home for a relation in a round."""
     triggers = tuple(one for one in stage.triggers if one.target.name not in away)
     if stage.name not in away:
-        return replace(stage, triggers=triggers) if rounds[stage.name] == number else None
+        read = stage.read or stage.parts is not None  # perhaps by a view of parts in tasks, which needs the change
+        return replace(stage, triggers=triggers, read=read) if rounds[stage.name] == number else None
     if rounds[stage.name] != number - 1 or not (triggers or stage.keep):
         return None
     return Stage(stage.name, stage.view, None, False, frozenset(), triggers, None, keep=stage.keep)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from headwater.algebra.parts import PART
 from headwater.emit.layout import EPOCH, sql, store_table
 from headwater.engine.tasks import CopyPlan
 from headwater.store.segments import ALL, Segment
@@ -19,15 +20,17 @@ _UNPACKED = 5
 WRITTEN = "FORMAT parquet, ROW_GROUP_SIZE_BYTES '8MB'"
 
 
-def put_together(connection: duckdb.DuckDBPyConnection, copy: CopyPlan, files: Iterable[Segment], path: str) -> int:
-    """Write what some segments of a copy add up to as one; returns its rows."""
+def put_together(
+    connection: duckdb.DuckDBPyConnection, copy: CopyPlan, files: Iterable[Segment], path: str, floor: int | None = None
+) -> int:
+    """Write what some segments of a copy add up to as one; returns its rows. Parts before `floor` are left out."""
     name = f"merging{uuid.uuid4().hex}"
     connection.execute(f"ATTACH ':memory:' AS {name}")
     try:
         connection.execute(f"USE {name}")
         connection.execute("CREATE SCHEMA data")
         view = sql(store_table(copy.relation))
-        connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({path_list(files)})")
+        connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({path_list(files)}){above(floor)}")
         net = f"SELECT * FROM ({copy.net}) AS net" if copy.net else f"SELECT * FROM {view}"
         return copy_to(connection, f"{net}{order_by(copy)}", path)
     finally:
@@ -135,6 +138,11 @@ def unpacked(segments: Iterable[Segment]) -> int:
 
 def path_list(segments: Iterable[Segment]) -> str:
     return "[" + ", ".join(f"'{in_quotes(one.path)}'" for one in segments) + "]"
+
+
+def above(floor: int | None) -> str:
+    """The condition for rows of parts that are kept, in SQL; none if nothing was deleted."""
+    return f' WHERE "{PART}" >= {int(floor)}' if floor is not None else ""
 
 
 def in_quotes(path: str) -> str:

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 import duckdb
 
 from headwater.emit.layout import sql, store_table
-from headwater.engine.segment_files import in_quotes, of_other_size, path_list, quoted
+from headwater.engine.segment_files import above, in_quotes, of_other_size, path_list, quoted
 from headwater.store.segments import Segment
 
 _SHOWN = "SELECT sql FROM duckdb_views() WHERE schema_name = 'data' AND view_name = ?"
 _PATH = re.compile(r"'((?:[^']|'')+\.parquet)'")
+_FLOOR = re.compile(r"WHERE .*\bPART\b.* >= (\d+)\D*$")
 
 #: Columns and their types.
 Kinds = Sequence[tuple[str, str]]
@@ -28,20 +29,39 @@ def shown(connection: duckdb.DuckDBPyConnection, relation: str) -> set[str] | No
     return {one.replace("''", "'") for one in _PATH.findall(found[0])} if found else None
 
 
-def show(connection: duckdb.DuckDBPyConnection, relation: str, kinds: Kinds, segments: Sequence[Segment]) -> None:
-    """Let readers see some segments; they must be there."""
+def floor_shown(connection: duckdb.DuckDBPyConnection, relation: str) -> int | None:
+    """The first part that readers see of a relation, if others were deleted."""
+    found = connection.execute(_SHOWN, [relation]).fetchone()
+    told = _FLOOR.search(found[0].strip()) if found else None
+    return int(told[1]) if told else None
+
+
+def show(
+    connection: duckdb.DuckDBPyConnection,
+    relation: str,
+    kinds: Kinds,
+    segments: Sequence[Segment],
+    floor: int | None = None,
+) -> None:
+    """Let readers see some segments, which must be there; of a view of parts, only those from `floor` on."""
     columns = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(text)}" for text, kind in kinds)
-    query = f"SELECT * FROM read_parquet({path_list(segments)})" if segments else f"SELECT {columns} WHERE false"
+    query = f"SELECT {columns} WHERE false"
+    if segments:
+        query = f"SELECT * FROM read_parquet({path_list(segments)}){above(floor)}"
     _make(connection, relation, query)
 
 
 def show_or_say(
-    connection: duckdb.DuckDBPyConnection, relation: str, kinds: Kinds, segments: Sequence[Segment]
+    connection: duckdb.DuckDBPyConnection,
+    relation: str,
+    kinds: Kinds,
+    segments: Sequence[Segment],
+    floor: int | None = None,
 ) -> None:
     """The same; if they cannot be read, whoever reads the relation is told so."""
     problem = _problem(connection, segments)
     if problem is None:
-        show(connection, relation, kinds, segments)
+        show(connection, relation, kinds, segments, floor)
         return
     told = f"error('{in_quotes(problem)}')"
     columns = ", ".join(f"CAST({told} AS {kind}) AS {quoted(text)}" for text, kind in kinds)

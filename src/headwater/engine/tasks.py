@@ -22,6 +22,7 @@ from headwater.emit.narrowing import Meeting, meetings_of, shared_meetings
 from headwater.emit.scalars import duckdb_scalar, duckdb_type
 from headwater.emit.synchronise import WAITING, waiting_of
 from headwater.engine.holding import Holding, holding_of
+from headwater.engine.part_orders import PartStep, part_step
 from headwater.engine.placing import Copy, Plan, Room, pending_columns
 from headwater.engine.schedule import Schedule, Stage, Trigger
 from headwater.engine.shapes import living, shape_of
@@ -120,6 +121,7 @@ class Step:
         ships: where the change goes.
         settled: this is the room where the relation is settled.
         holds: how it is, if it is a synchronised relation.
+        parts: builds it part by part, if it is a view of parts.
     """
 
     relation: str
@@ -135,6 +137,7 @@ class Step:
     settled: bool = False
     met: tuple[Met, ...] = ()
     holds: Holding | None = None
+    parts: PartStep | None = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,11 @@ class RoomPlan:
     tables: dict[str, str] = field(default_factory=dict)
     #: What is pending here for maps that are settled elsewhere.
     ships: tuple[Shipment, ...] = ()
+
+    @property
+    def parts(self) -> dict[str, PartStep]:
+        """What builds views of parts here."""
+        return {one.relation: one.parts for one in self.steps if one.parts is not None}
 
 
 @dataclass(frozen=True)
@@ -247,7 +255,8 @@ class _Writer:
         reads = frozenset(store.copy for level in levels for room in level for store in room.stores)
         lying = [Copy(name, self._plan.spreads[name]) for name in self._plan.away]
         primary = {one.relation: copy_name(one) for one in lying if one in self._plan.copies}
-        waiting = {name: self._waiting(name) for name in self._plan.away if name not in self._maps}
+        held = [one.name for one in self._schedule.stages if one.synchronised is not None]
+        waiting = {name: self._waiting(name) for name in held if name in self._plan.away}
         primary |= {waiting_of(name): copy for name, copy in waiting.items()}
         feeds = {one.name: self._ships(one.name) for one in self._schedule.stages if one.name not in self._plan.homes}
         feeds = {text: ships for text, ships in feeds.items() if ships}
@@ -314,7 +323,7 @@ class _Writer:
             tables[sql(delta_table(text))] = _create(delta_table(text), columns)
         ships: dict[str, Shipment] = {}
         for action in room.actions:
-            if action.target not in self._maps:
+            if action.target not in self._maps:  # it has nothing pending
                 continue
             one = self._maps[action.target]
             table = delta_table(one.name) if one.sums is not None else pending_table(one.name)
@@ -373,6 +382,7 @@ class _Writer:
             holding_of(stage.name, stage.synchronised, self._waiting(stage.name))
             if settled and stage.synchronised is not None
             else None,
+            part_step(stage, self._catalog) if settled else None,
         )
 
 

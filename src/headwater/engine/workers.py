@@ -47,6 +47,8 @@ class Lying:
         self.rows = 0
         #: It is no table but a view over the segments, beside a table with what comes in an epoch.
         self.left = False
+        #: The oldest part that is kept, if others were deleted.
+        self.floor: int | None = None
 
 
 class Cached:

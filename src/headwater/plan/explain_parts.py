@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from headwater.plan.explain_tasks import TaskNotes
 from headwater.plan.parts import PartProgram
 
 
@@ -32,6 +33,8 @@ class PartExplanation:
         state: how far it is, if it is there.
         notes: what else is to be said.
         format: `text`, `tree`, `mermaid` or `json`.
+        helpers: the programs of views that were made for it.
+        tasks: where its parts are built, in a warehouse whose programs run in tasks.
     """
 
     program: PartProgram
@@ -42,6 +45,7 @@ class PartExplanation:
     notes: tuple[str, ...] = ()
     format: str = "text"
     helpers: tuple[PartProgram, ...] = field(default=())
+    tasks: TaskNotes | None = None
 
     def __str__(self) -> str:
         match self.format:
@@ -63,6 +67,7 @@ class PartExplanation:
             "state": vars(self.state) if self.state else None,
             "sql": self.sql,
             "notes": list(self.notes),
+            **({"tasks": self.tasks.to_dict()} if self.tasks is not None else {}),
         }
 
     def _reads(self) -> list[str]:
@@ -89,6 +94,8 @@ class PartExplanation:
             lines += ["", heading, *(f"  {line}" for line in str(query.query).splitlines())]
         for heading, text in self.sql.items():
             lines += ["", heading, *(f"      {line}" for line in text.splitlines())]
+        if self.tasks is not None:
+            lines += ["", *self.tasks.lines()]
         if self.notes:
             lines += ["", "notes", *(f"  {note}" for note in self.notes)]
         return "\n".join(lines)

@@ -50,6 +50,7 @@ class RoomNote:
         follows: what statements there follow from: for each map, changes of which relations.
         others: views that it works for as well.
         points: synchronised relations that are settled there, and when they follow.
+        builds: views of parts whose parts are built there, and how they are spread.
     """
 
     stage: int
@@ -59,6 +60,7 @@ class RoomNote:
     follows: tuple[tuple[str, tuple[str, ...]], ...]
     others: tuple[str, ...] = ()
     points: tuple[tuple[str, str], ...] = ()
+    builds: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class TaskNotes:
                     "room": one.room,
                     "stores": [{"relation": name, "spread": spread} for name, spread in one.stores],
                     "settles": [{"map": name, "spread": spread} for name, spread in one.settles],
+                    "builds": [{"view": name, "spread": spread} for name, spread in one.builds],
                     "statements": [{"map": name, "on": list(on)} for name, on in one.follows],
                     "other_views": list(one.others),
                     "synchronised": [{"relation": name, "policy": when} for name, when in one.points],
@@ -123,6 +126,7 @@ class TaskNotes:
             lines += [f"    on change of {', '.join(on)}: adds to {name}" for name, on in one.follows]
             lines += [f"    lets {name} follow {when}" for name, when in one.points]
             lines += [f"    settles {name} {spread}" for name, spread in one.settles]
+            lines += [f"    builds parts of {name} {spread}" for name, spread in one.builds]
         lines += [f"  {one}" for one in self.exchanges]
         return lines
 

@@ -15,8 +15,8 @@ import duckdb
 import pyarrow as pa
 
 from headwater.emit.layout import sql, store_table
-from headwater.engine.segment_files import in_quotes
-from headwater.engine.showing import shown
+from headwater.engine.segment_files import above, in_quotes
+from headwater.engine.showing import floor_shown, shown
 from headwater.serve.query import Prepared, in_row_form
 from headwater.sql.lower import Answer
 
@@ -32,12 +32,14 @@ class Lying:
         query: what asks for all of its rows.
         answer: the same, bound.
         partitions: the files of each.
+        floor: the oldest part that is kept, if it is a view of parts and others were deleted.
     """
 
     store: str
     query: str
     answer: Answer
     partitions: tuple[tuple[str, ...], ...]
+    floor: int | None = None
 
     @property
     def paths(self) -> list[str]:
@@ -49,7 +51,7 @@ class Lying:
         with duckdb.connect(":memory:") as connection:
             connection.execute(f"SET threads = 1; SET memory_limit = '{memory}B'; CREATE SCHEMA data")
             view = sql(store_table(self.store))
-            connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet([{files}])")
+            connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet([{files}]){above(self.floor)}")
             for batch in connection.sql(self.query).to_arrow_reader(_BATCH_ROWS):
                 yield in_row_form(pa.Table.from_batches([batch]), self.answer)
 
@@ -70,4 +72,5 @@ def lying(reader: duckdb.DuckDBPyConnection, query: Prepared) -> Lying | None:
     partitions: dict[Path, list[str]] = {}
     for path in sorted(paths):
         partitions.setdefault(Path(path).parent, []).append(path)
-    return Lying(store, query.text(frozenset()), query.answer, tuple(map(tuple, partitions.values())))
+    files = tuple(map(tuple, partitions.values()))
+    return Lying(store, query.text(frozenset()), query.answer, files, floor_shown(reader, store))

@@ -176,7 +176,8 @@ class World:
                 if first is not None and self._is_ready(one, one.queries[0], first):
                     one.first = first
             elif one.backfill and one.first is not None:  # a row for an older part may have come
-                one.first = min(one.first, self._oldest(one) or one.first)
+                oldest = self._oldest(one)
+                one.first = one.first if oldest is None else min(one.first, oldest)
             self._unfold(one)
 
     # -- parts -------------------------------------------------------------------------------------------------------
