@@ -140,6 +140,8 @@ class Away:
         self.merging: set[str] = set()
         #: Whether what is listed is not known: a commit has failed, and the file cannot be read.
         self.unsure = False
+        #: The runs of tasks by which the last epoch was done.
+        self._runs: set[str] = set()
         #: How copies are written, as was last decided.
         self.copies: Mapping[str, CopyPlan] = {}
         #: Where the time of the last epoch went.
@@ -194,6 +196,7 @@ class Away:
         self.spending.begin()
         # Tasks of every round begin with what there was before the epoch: what an earlier round did comes as changes.
         listed = {copy: dict(partitions) for copy, partitions in self.segments.listed.items()}
+        counted, self._runs = frozenset(self._runs), set()
         for job in self.jobs(schedule, catalog):
             with self.spending.home.on("home"):
                 engine.flow(job.home, workspace, epoch, {}, net, clock, round_, parts)
@@ -215,6 +218,7 @@ class Away:
                 {copy: listed[copy] for copy in job.plan.reads if copy in listed},
                 memory=self.memory(),
                 together=-(-self.partitions // max(1, self.runner.places)),
+                counted=counted,
             )
             workspace.changed |= self._run(job, order, workspace)
         return workspace.changed
@@ -302,6 +306,7 @@ class Away:
         returned: dict[str, list[str]] = {}
         connection = self._engine.connection
         for report in reports:
+            self._runs.add(report.run)
             changed |= report.changed.keys()
             for copy, partition, segment in report.segments:
                 self.segments.add(connection, copy, partition, segment)
@@ -506,6 +511,7 @@ class Away:
         Args:
             perhaps_not: it ended in the midst of its commit, so what is listed decides.
         """
+        self._runs.clear()
         self.segments.undone()
         self._jobs.clear()
         if self._sizes_before is not None:

@@ -56,6 +56,7 @@ class Order:
         feeds: what comes from home.
         memory: how many bytes the engine may take in a task's process; None for its own default.
         together: how many partitions a worker's process takes in an epoch, about.
+        counted: the runs of tasks by which the last epoch was done.
     """
 
     epoch: int
@@ -70,6 +71,7 @@ class Order:
     feeds: tuple[Feed, ...] = ()
     memory: int | None = None
     together: int = 1
+    counted: frozenset[str] = frozenset()
 
 
 class Parcel(NamedTuple):
