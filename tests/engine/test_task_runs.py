@@ -6,7 +6,7 @@ import errno
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +16,11 @@ import headwater as hw
 from headwater.engine import away, faults, merges, room
 from headwater.engine.local_tasks import LocalRunner
 from headwater.engine.merges import Merge, Merged
-from headwater.engine.parcels import Report
+from headwater.engine.parcels import Parcel, Report
+from headwater.engine.tasks import RoomPlan
 from headwater.engine.workers import Worker
 from headwater.spark.stages import _missing
+from headwater.store.segments import Segment
 from tests.faults.child import leftovers
 from tests.spark.skewed import Skewed
 from tests.spark.twins import Twins, clock_of
@@ -252,3 +254,51 @@ def test_workers_remove_what_killed_ones_left(tmp_path: Path, monkeypatch: pytes
 def test_workers_that_cannot_work_are_told_from_those_that_died(text: str, told: str) -> None:
     assert told in str(_missing(text))
     assert _missing("Python worker exited unexpectedly (crashed)") is None
+
+
+THREE_JOINED = """
+    CREATE TABLE customer (ck INT, name STRING);
+    CREATE TABLE orders (ok INT, ck INT);
+    CREATE TABLE line (ok INT, n INT);
+    CREATE VIEW v STRATEGY 'tree' AS SELECT c.ck, sum(l.n) AS n FROM customer c, orders o, line l
+    WHERE c.ck = o.ck AND o.ok = l.ok GROUP BY c.ck
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_a_worker_has_appended_itself_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    """Also if another task has written it; but not if another worker did what counts."""
+    looked: list[str] = []
+    kept: set[str] = set()
+    plain, run = room._Task._look_over, room._Task.run
+
+    def look_over(self: room._Task, connection: object, segments: Sequence[Segment]) -> None:
+        looked.extend(one.path.split("/segments/")[1].split("/")[0] for one in segments)
+        plain(self, connection, segments)  # type: ignore[arg-type]
+
+    def noting(self: room._Task, one: RoomPlan) -> Iterator[Parcel]:
+        copies = {store.relation: store.copy for store in one.stores}
+        kept.update(copies[step.relation] for step in one.steps if step.append and step.segment is None)
+        return run(self, one)
+
+    monkeypatch.setattr(room._Task, "_look_over", look_over)
+    monkeypatch.setattr(room._Task, "run", noting)
+    runner = LocalRunner(workers, 3)
+    with opened(tmp_path / "w", runner) as db, hw.Database() as home:
+        for one in (db, home):
+            one.execute(THREE_JOINED)
+        for number in range(6):
+            looked.clear()
+            for one in (db, home):
+                with one.epoch() as epoch:
+                    epoch.insert("customer", [(number, "x"), (number + 100, "y")])
+                    epoch.insert("orders", [(number * 2, number), (number * 2 + 1, number // 2)])
+                    epoch.insert("line", [(i, number + i) for i in range(number * 2 + 2)])
+            if workers == 1:
+                assert kept
+                assert not kept & set(looked)
+            query = "SELECT * FROM v ORDER BY ck"
+            assert db.query(query).to_pylist() == home.query(query).to_pylist()
+    runner.close()

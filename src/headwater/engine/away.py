@@ -147,6 +147,8 @@ class Away:
         self.merging: set[str] = set()
         #: Whether what is listed is not known: a commit has failed, and the file cannot be read.
         self.unsure = False
+        #: The runs of tasks by which the last epoch was done.
+        self._runs: set[str] = set()
         #: How copies are written, as was last decided.
         self.copies: Mapping[str, CopyPlan] = {}
         #: What has changed in the epoch under way, and is yet to be seen at home.
@@ -206,6 +208,7 @@ class Away:
         self._unseen.clear()
         # Tasks of every round begin with what there was before the epoch: what an earlier round did comes as changes.
         listed = {copy: dict(partitions) for copy, partitions in self.segments.listed.items()}
+        counted, self._runs = frozenset(self._runs), set()
         for job in self.jobs(schedule, catalog):
             with self.spending.home.on("home"):
                 for piece, changed in pieces(job.home, self._unseen.keys()):
@@ -232,6 +235,7 @@ class Away:
                 together=-(-self.partitions // max(1, self.runner.places)),
                 ticking=ticking(round_, schedule, job.names),
                 parts=part_order((one for one in schedule.stages if one.parts and one.name in job.names), parts),
+                counted=counted,
             )
             workspace.changed |= self._run(job, order, workspace, parts)
             note_waiting(self, job.plan, order, round_)
@@ -323,6 +327,7 @@ class Away:
         returned: dict[str, list[str]] = {}
         connection = self._engine.connection
         for report in reports:
+            self._runs.add(report.run)
             changed |= report.changed.keys()
             for copy, partition, segment in report.segments:
                 self.segments.add(connection, copy, partition, segment)
@@ -560,6 +565,7 @@ class Away:
         Args:
             perhaps_not: it ended in the midst of its commit, so what is listed decides.
         """
+        self._runs.clear()
         self.segments.undone()
         self._engine.book.multiple |= self._multiple_before
         self._multiple_before.clear()

@@ -59,6 +59,7 @@ class Order:
         memory: how many bytes the engine may take in a task's process; None for its own default.
         together: how many partitions a worker's process takes in an epoch, about.
         parts: which parts are built.
+        counted: the runs of tasks by which the last epoch was done.
     """
 
     epoch: int
@@ -75,6 +76,7 @@ class Order:
     together: int = 1
     ticking: frozenset[str] = frozenset()
     parts: PartOrder = field(default_factory=PartOrder)
+    counted: frozenset[str] = frozenset()
 
 
 class Parcel(NamedTuple):

@@ -306,7 +306,8 @@ class _Task:
             lying = cached.stores[store.relation] = Lying()
         wanted = self._wanted(store)
         there = list(lying.segments)
-        if lying.own is not None and lying.own.path not in {one.path for one in wanted}:
+        known = lying.run in self._order.counted  # then what it appended is what some task has written
+        if lying.own is not None and not known and lying.own.path not in {one.path for one in wanted}:
             there = [one for one in there if one.path != lying.own.path]
         lying.own = None
         if wanted and there and wanted[-1].generation != there[-1].generation:
@@ -396,7 +397,7 @@ class _Task:
         lying.rows += _count_of(cached.connection, query)
         own = segment or Segment("", self._order.epoch, self._order.epoch, 0, 0, _generation(lying.segments))
         lying.segments = [*(one for one in lying.segments if one.last < own.first), own]
-        lying.own = own
+        lying.own, lying.run = own, self.report.run
 
     def _write(self, cached: Cached, step: Step) -> Segment | None:
         """Write a change as a segment, together with those before it if nobody has put them together for long."""

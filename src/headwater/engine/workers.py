@@ -43,6 +43,8 @@ class Lying:
         self.segments: list[Segment] = []
         #: What this process appended itself, until it is seen among what is committed.
         self.own: Segment | None = None
+        #: The run of a task that did so.
+        self.run = ""
         self.table: str | None = None
         self.rows = 0
         #: It is no table but a view over the segments, beside a table with what comes in an epoch.
