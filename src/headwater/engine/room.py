@@ -97,6 +97,8 @@ class _Task:
         self._rows: dict[tuple[int, str], int] = {}
         #: Parcels that are not in their tables yet, by room and table.
         self._waiting: dict[tuple[int, str], list[bytes]] = {}
+        #: Views of parts whose change is in their store already.
+        self._stored: set[str] = set()
 
     def _key(self, room: int) -> tuple[object, ...]:
         order = self._order
@@ -195,13 +197,15 @@ class _Task:
                     segment = self._write(cached, step)
             if step.append:
                 with self._on("append"):
-                    self._append(cached, step, segment)
+                    self._append(cached, step, segment, rows)
             if step.settled:
                 self.report.changed[step.relation] = rows
                 if step.relation in order.returned:
                     self._return(cached, step)
             for ship in step.ships:
                 yield from self._ship(cached, ship)
+        if parts is not None:
+            parts.remember()
         for ship in room.ships:
             if self._rows.get((room.number, ship.table)):
                 yield from self._ship(cached, ship)
@@ -213,12 +217,12 @@ class _Task:
             return None
         rows = lambda table: self._rows.get((room.number, table), 0)  # noqa: E731
         with self._on("load"):
-            return RoomParts(cached.connection, steps.values(), order.parts, order.epoch, rows)
+            return RoomParts(cached, steps.values(), order.parts, order.epoch, rows)
 
     def _build(self, room: RoomPlan, cached: Cached, step: Step, parts: RoomParts) -> None:
         """Build the parts of a view that are due, and let its change be what that has stored.
 
-        What follows from the change may read the store as it was, so it is taken out again, as at home.
+        What follows from the change may read the store as it was, so it is taken out again if there is anything.
         """
         assert step.parts is not None
         statements, epoch = step.parts.statements, self._order.epoch
@@ -232,7 +236,10 @@ class _Task:
             raise _Blamed from refused
         found = cached.connection.execute(statements.change.more, {"epoch": epoch}).fetchone()
         self._count(room, step.delta, int(found[0]) if found else 0)
-        cached.connection.execute(statements.withdrawal, {"epoch": epoch})
+        if step.runs:
+            cached.connection.execute(statements.withdrawal, {"epoch": epoch})
+        else:
+            self._stored.add(step.relation)
         mine = [one for one in parts.built() if one.relation == step.relation]
         self.report.parts += [(one.relation, one.part, one.rows, one.single) for one in mine]
 
@@ -319,16 +326,20 @@ class _Task:
         if lying.table is None or upto is None or many:
             connection.execute(store.create.replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1))
             lying.rows, missing = 0, wanted
+            lying.changed()
         else:
             if lying.segments[-1].last > upto:
+                lying.changed()
                 lying.rows -= _count_of(connection, f'DELETE FROM {table} WHERE "{EPOCH}" > {upto}')
             missing = tuple(one for one in wanted if one.first > upto)
         floor = self._order.parts.floor(store.relation)
         if floor is not None and floor != lying.floor:
+            lying.changed()
             lying.rows -= _count_of(connection, f'DELETE FROM {table} WHERE "{PART}" < {floor}')
         lying.floor = floor
         if missing:
             self._look_over(connection, missing)
+            lying.changed()
             with self._reading(missing):
                 query = f"INSERT INTO {table} SELECT * FROM read_parquet({path_list(missing)}){above(floor)}"
                 lying.rows += _count_of(connection, query)
@@ -390,11 +401,16 @@ class _Task:
         with self._reading(wanted):
             connection.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM {coming}{files}")
         lying.table, lying.segments, lying.own, lying.left = coming, list(wanted), None, True
+        lying.changed()
 
-    def _append(self, cached: Cached, step: Step, segment: Segment | None) -> None:
+    def _append(self, cached: Cached, step: Step, segment: Segment | None, rows: int) -> None:
         lying, epoch = cached.stores[step.relation], self._order.epoch
-        query = f"INSERT INTO {lying.table} SELECT *, {epoch} FROM ({step.rows}) AS change"
-        lying.rows += _count_of(cached.connection, query)
+        lying.changed()
+        if step.relation in self._stored:
+            lying.rows += rows
+        else:
+            query = f"INSERT INTO {lying.table} SELECT *, {epoch} FROM ({step.rows}) AS change"
+            lying.rows += _count_of(cached.connection, query)
         own = segment or Segment("", self._order.epoch, self._order.epoch, 0, 0, _generation(lying.segments))
         lying.segments = [*(one for one in lying.segments if one.last < own.first), own]
         lying.own, lying.run = own, self.report.run

@@ -20,6 +20,7 @@ from headwater.engine.part_book import Book, Change
 from headwater.engine.part_orders import PartOrder, PartStep
 from headwater.engine.parts import PartRound
 from headwater.engine.segment_files import above
+from headwater.engine.workers import Cached
 from headwater.store.catalog import Relation
 
 
@@ -49,7 +50,7 @@ class RoomParts:
 
     def __init__(
         self,
-        connection: duckdb.DuckDBPyConnection,
+        cached: Cached,
         steps: Iterable[PartStep],
         order: PartOrder,
         epoch: int,
@@ -58,14 +59,14 @@ class RoomParts:
         """Look at what is committed of them.
 
         Args:
-            connection: of the room, with the stores as they were before the epoch.
+            cached: the room, with the stores as they were before the epoch.
             steps: what builds parts here.
             order: of the epoch.
             epoch: its number.
             rows: how many rows a temporary table of the room has.
         """
         steps = [one for one in steps if one.view.name in order.views]
-        self._connection, self._order = connection, order
+        self._cached, self._connection, self._order = cached, cached.connection, order
         self._built = {one.view.name for one in steps}
         self._parted = {name for one in steps for name in one.parted}
         known = _Known(
@@ -74,10 +75,13 @@ class RoomParts:
         )
         book = Book(dict(order.frontiers))
         for name in self._parted:
-            book.apply(self._changes(name, sql(store_table(name)), above(order.floor(name))))
-        self._round = PartRound(
-            connection, known, _Rows(rows), book, epoch, self._append, Coming(lenient=order.lenient)
-        )
+            found = cached.parts.pop(name, None)
+            if found is not None and found[0] == cached.stores[name].version:
+                _, book.rows[name], book.multiple[name] = found
+            else:
+                book.apply(self._changes(name, sql(store_table(name)), above(order.floor(name))))
+        means = self._connection, known, _Rows(rows), book, epoch, self._append, Coming(lenient=order.lenient)
+        self._round = PartRound(*means)
 
     def _changes(self, relation: str, table: str, where: str = "") -> list[Change]:
         """What a table has of each part."""
@@ -103,6 +107,13 @@ class RoomParts:
     def built(self) -> list[Change]:
         """What has happened to the parts of views that are built here."""
         return [one for one in self._round.changes if one.relation in self._built]
+
+    def remember(self) -> None:
+        """Let the next epoch know what it finds, as long as nobody changes the tables."""
+        book = self._round.book
+        for name in self._parted:
+            found = book.rows.get(name, {}), book.multiple.get(name, set())
+            self._cached.parts[name] = self._cached.stores[name].version, *found
 
     def _append(self, store: str, statement: str, values: Mapping[str, object], view: str) -> int:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import pickle
 import resource
 import shutil
@@ -24,6 +25,7 @@ _SCRATCH, _LOCK = "headwater-task-", "lock"
 ENGINES_SHARE, LEAST_MEMORY = 0.5, 64 << 20
 #: What stores take of the engine's memory at most; the rest is for statements, which can do with little: they spill.
 STORES_SHARE = 0.75
+_versions = itertools.count(1)
 
 #: Steps of DuckDB's optimiser that statements of an epoch are planned without. The first adds large stores up before
 #: they are joined with a small change; the others take longer than they save (see `Warehouse.plan_quickly`).
@@ -51,6 +53,11 @@ class Lying:
         self.left = False
         #: The oldest part that is kept, if others were deleted.
         self.floor: int | None = None
+        #: Another one whenever the table has changed.
+        self.version = 0
+
+    def changed(self) -> None:
+        self.version = next(_versions)
 
 
 class Cached:
@@ -63,6 +70,9 @@ class Cached:
         #: The temporary tables that have rows; None before they are made.
         self.filled: set[str] | None = None
         self.size = 0
+        #: Of relations with parts: how many rows each part has, and which have rows that are not stored once each, as
+        #: of a version of the table.
+        self.parts: dict[str, tuple[int, dict[int, int], set[int]]] = {}
 
 
 class Worker:
