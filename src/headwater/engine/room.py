@@ -254,20 +254,21 @@ class _Task:
 
     def _hold(self, room: RoomPlan, cached: Cached, step: Step, holds: Holding) -> None:
         """Let what comes to a synchronised relation wait, or release what waits."""
-        comes = self._rows.get((room.number, holds.coming), 0) > 0
+        coming = self._rows.get((room.number, holds.coming), 0)
         lying = cached.stores[holds.waiting]
         if step.relation not in self._order.ticking:
-            if comes:
+            if coming:
                 wait = Step(holds.waiting, holds.coming, rows=holds.rows, segment=holds.copy)
-                self._append(cached, wait, self._write(cached, wait))
+                self._append(cached, wait, self._write(cached, wait), coming)
             return
-        release = holds.release(comes, waits=bool(lying.segments))
+        release = holds.release(coming > 0, waits=bool(lying.segments))
         if release is not None:
             self._count(room, step.delta, _count_of(cached.connection, release))
         if lying.segments and not lying.left:
             cached.connection.execute(f"DELETE FROM {lying.table}")
             lying.rows = 0
         lying.segments, lying.own = [], None
+        lying.changed()
 
     def _follow(self, room: RoomPlan, cached: Cached, step: Step) -> None:
         batch = step.relation in self._order.batches
