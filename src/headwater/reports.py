@@ -54,6 +54,8 @@ def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
         facts |= {fact: rejects.get(reason, 0) for fact, reason in _rejects_shown(relation)}
     if relation.time is not None or relation.length is not None:
         facts |= part_facts(db, relation)
+    if relation.parts is not None:
+        facts |= away_facts(db, relation)
     if relation.program is not None:
         facts["strategy"] = relation.program.strategy
         spent = db.engine.spent.get(relation.name)

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
+from headwater.engine import merges, segment_files
 from headwater.engine.local_tasks import LocalRunner
-from tests.engine.part_support import minute
+from headwater.engine.showing import floor_shown
+from tests.engine.part_support import check_book, eager, minute, settle
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP NOT NULL, k STRING, v INT) TIMESTAMP BY ts PARTITION LENGTH 60"
 SUMS = """CREATE VIEW sums AS INITIALIZE sums[i] AS SELECT k, sum(v) AS t FROM s[i] GROUP BY k
@@ -252,3 +254,48 @@ def test_too_many_rows_at_once_are_refused(tmp_path: Path, monkeypatch: pytest.M
                 one.db.execute("ADVANCE STREAM s TO '2024-01-02 00:00:00'")
         pair.compare()
         pair.insert(*some(3, "a", "b"))
+
+
+def test_stores_that_are_left_in_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with twins(tmp_path) as pair:
+        pair.execute(STREAM, TABLE, SUMS, RUNNING, PATTERN, OVER)
+        for number in range(6):
+            monkeypatch.setattr(segment_files, "_UNPACKED", 100_000_000 if number // 2 % 2 else 5)
+            pair.insert(*some(number, "a", "b", "c"), *some(max(0, number - 2), "a"))
+
+
+def test_changes_of_parts_are_kept(tmp_path: Path) -> None:
+    with twins(tmp_path) as pair:
+        pair.execute(STREAM, SUMS.replace("VIEW sums AS", "VIEW sums RETAIN CHANGES ALL AS"))
+        for number in range(4):
+            pair.insert(*some(number, "a", "b"), *some(max(0, number - 2), "a"))
+        found = [
+            sorted(one.db.engine.connection.execute('SELECT * FROM data."sums#changes"').fetchall(), key=str)
+            for one in pair.both
+        ]
+        assert found[0] and found[0] == found[1]
+
+
+def test_parts_that_are_deleted_are_seen_by_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merges, "MOST_SEGMENTS", 2)
+    monkeypatch.setattr(merges, "STAGGERED", 1)
+    runner = LocalRunner(2, 1)
+    late = STREAM + " LATENESS INTERVAL 1 MINUTE"
+    with contextlib.closing(runner), eager(tmp_path / "w", runner) as db:
+        db.execute(f"{late}; {SUMS} RETAIN 3 MINUTES ROLL UP AFTER 1 MINUTE INTO 120; {SLIDING}")
+        for number in range(12):
+            db.insert("s", some(number, "a", "b", "c"))
+            settle(db)
+        away = db.engine.away
+        assert away is not None and away.holds("sums") and away.holds("w_helper")
+        for name in ("sums", "w_helper", "w_sums"):
+            kept = db.engine.book.frontier(name).kept
+            assert kept is not None and floor_shown(db.engine.connection, name) == kept
+        assert db.engine.book.frontier("sums").rolled is not None
+        [(least,)] = db.engine.connection.execute('SELECT min("PART") FROM data."sums"').fetchall()
+        assert least == db.engine.book.frontier("sums").kept
+        [copy] = away.segments.copies_of("sums")
+        assert away.segments.rows(copy) < 12 * 3  # some went when segments were put together
+        check_book(db)
+        facts = {one["name"]: one for one in db.status()["relations"]}  # type: ignore[index]
+        assert facts["sums"]["away"]["segments"] > 0
