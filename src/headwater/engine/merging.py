@@ -182,7 +182,7 @@ class Merger:
         # Before, so that who looks into a sorted copy meanwhile finds none, and scans.
         torn = [engine.access.put_together(relation, new.first, new.last) for relation, _, new in shown]
         paths = {new.path for _, new in fitting}
-        # What is added up is the same rows in other entries, which who remembers how rows are stored must look at again.
+        # Added up, the same rows lie in other entries: who remembers how rows are stored must look again.
         added_up = frozenset(relation for relation, copy, _ in shown if copy.net)
         with engine.transaction(lambda: paths <= self._paths(), None if any(torn) else lambda: added_up):
             for merge, new in fitting:
