@@ -299,3 +299,26 @@ def test_parts_that_are_deleted_are_seen_by_nobody(tmp_path: Path, monkeypatch: 
         check_book(db)
         facts = {one["name"]: one for one in db.status()["relations"]}  # type: ignore[index]
         assert facts["sums"]["away"]["segments"] > 0
+
+
+def test_a_view_whose_store_other_rooms_hold_is_written_where_it_is_built(tmp_path: Path) -> None:
+    """Nothing can be sent to another room of the same level."""
+    loud = """CREATE VIEW loud AS INITIALIZE loud[i] AS SELECT k, v FROM s[i] WHERE v > 0
+        UPDATE loud[j] AS SELECT k, v FROM s[j] WHERE v > 0 PARTITION LENGTH 60"""
+    join = "CREATE VIEW called AS SELECT n.name, x.t FROM names n JOIN sums x ON n.k = x.k"
+    with twins(tmp_path) as pair:
+        pair.execute(STREAM, TABLE, loud, SUMS, join)
+        for number in range(3):
+            pair.insert(*some(number, "a", "b", "c", "a"))
+        pair.execute("INSERT INTO names VALUES ('a', 'first'), ('b', 'second')")
+        assert pair.here.contents()["called"]
+
+
+def test_rooms_in_which_a_task_is_at_work_are_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are built in tables, however little memory there is."""
+    other = SUMS.replace("sums", "by_value").replace("SELECT k,", "SELECT v,").replace("GROUP BY k", "GROUP BY v")
+    with twins(tmp_path) as pair:
+        pair.execute(STREAM, SUMS, other)
+        monkeypatch.setattr(segment_files, "_UNPACKED", 1 << 40)
+        for number in range(4):
+            pair.insert(*some(number, "a", "b", "c", "d", "e"))

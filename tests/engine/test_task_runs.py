@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -301,4 +302,31 @@ def test_what_a_worker_has_appended_itself_is_not_read_again(
                 assert not kept & set(looked)
             query = "SELECT * FROM v ORDER BY ck"
             assert db.query(query).to_pylist() == home.query(query).to_pylist()
+    runner.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_folder_that_was_put_back(tmp_path: Path, seed: int) -> None:
+    """What happened since is forgotten, also by workers that took part: other epochs have those numbers now."""
+    runner = LocalRunner(2, seed)
+    with hw.Database() as home:
+        with opened(tmp_path / "w", runner) as db:
+            for one in (db, home):
+                one.execute(TWO_LEVELS)
+                one.insert("t", [(key, 1) for key in range(6)])
+        shutil.copytree(tmp_path / "w", tmp_path / "copy")
+        with opened(tmp_path / "w", runner) as db:
+            for number in range(4):
+                db.insert("t", [(key, 1000 + number) for key in range(6)])
+        shutil.rmtree(tmp_path / "w")
+        (tmp_path / "copy").rename(tmp_path / "w")
+        with opened(tmp_path / "w", runner) as db:
+            for number in range(6):
+                for one in (db, home):
+                    one.insert("t", [(key, number) for key in range(6)])
+                for view in ("v", "w"):
+                    found, wanted = (
+                        sorted(one.query(f"SELECT * FROM {view}").to_pylist(), key=str) for one in (db, home)
+                    )
+                    assert found == wanted
     runner.close()

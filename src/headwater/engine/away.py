@@ -147,6 +147,7 @@ class Away:
         self.merging: set[str] = set()
         #: Whether what is listed is not known: a commit has failed, and the file cannot be read.
         self.unsure = False
+        self._opening = uuid.uuid4().hex[:12]
         #: The runs of tasks by which the last epoch was done.
         self._runs: set[str] = set()
         #: How copies are written, as was last decided.
@@ -235,6 +236,7 @@ class Away:
                 together=-(-self.partitions // max(1, self.runner.places)),
                 ticking=ticking(round_, schedule, job.names),
                 parts=part_order((one for one in schedule.stages if one.parts and one.name in job.names), parts),
+                opening=self._opening,
                 counted=counted,
             )
             workspace.changed |= self._run(job, order, workspace, parts)

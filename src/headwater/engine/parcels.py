@@ -59,6 +59,7 @@ class Order:
         memory: how many bytes the engine may take in a task's process; None for its own default.
         together: how many partitions a worker's process takes in an epoch, about.
         parts: which parts are built.
+        opening: of the warehouse, by a name that no other has: its folder may have been put back meanwhile.
         counted: the runs of tasks by which the last epoch was done.
     """
 
@@ -76,6 +77,7 @@ class Order:
     together: int = 1
     ticking: frozenset[str] = frozenset()
     parts: PartOrder = field(default_factory=PartOrder)
+    opening: str = ""
     counted: frozenset[str] = frozenset()
 
 

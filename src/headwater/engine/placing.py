@@ -180,7 +180,7 @@ class Placing:
 
     def _copies(self) -> dict[Copy, tuple[int, int]]:
         """What is stored, and the room that writes it: the first that its change can come to."""
-        kept = [name for name in self.away if self._stages[name].append is not None]
+        kept = [name for name in self.away if self._stages[name].append is not None or name in self._divided]
         found = {Copy(name, self._spreads[name]): self._homes[name] for name in kept}
         for _, room in sorted(self._rooms.items()):
             for name in sorted(room.stores):
@@ -190,6 +190,9 @@ class Placing:
         return found
 
     def _keeper(self, copy: Copy) -> Room:
+        home = self._homes.get(copy.relation)
+        if home is not None and self._spreads[copy.relation] == copy.spread:
+            return self._rooms[home]
         least = self._there(copy.relation, copy.spread)
         for _, room in sorted(self._rooms.items()):
             if room.level >= least and room.spreads.get(copy.relation) == copy.spread:

@@ -102,7 +102,7 @@ class _Task:
 
     def _key(self, room: int) -> tuple[object, ...]:
         order = self._order
-        return order.folder, self._plan.identity, order.partitions, self._level, room, self._partition
+        return order.folder, order.opening, self._plan.identity, order.partitions, self._level, room, self._partition
 
     def give_up(self) -> None:
         """What the rooms hold now is nothing to begin with."""
@@ -169,7 +169,7 @@ class _Task:
                 else:
                     self._bring_up_to_date(cached, store)
             cached.size = sum(unpacked(one.segments) for one in cached.stores.values() if not one.left)
-        self._worker.make_room(self._key(room.number))
+        self._worker.make_room([self._key(number) for number in self.open])
         changed: set[str] = set()
         parts = self._parts(room, cached)
         for step in room.steps:

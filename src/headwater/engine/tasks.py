@@ -261,6 +261,10 @@ class _Writer:
         feeds = {one.name: self._ships(one.name) for one in self._schedule.stages if one.name not in self._plan.homes}
         feeds = {text: ships for text, ships in feeds.items() if ships}
         identity = hashlib.sha256(repr((levels, copies, feeds)).encode()).hexdigest()[:16]
+        for level, rooms in enumerate(levels, 1):
+            for room in rooms:
+                for ship in (*room.ships, *(ship for step in room.steps for ship in step.ships)):
+                    assert ship.level > level, f"{ship.table} would never arrive in room {ship.room} of {ship.level}"
         return TaskPlan(identity, tuple(levels), copies, reads | copies.keys(), primary, feeds, waiting)
 
     def _waiting(self, relation: str) -> str:

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import uuid
 from collections import OrderedDict
+from collections.abc import Collection
 from pathlib import Path
 
 import duckdb
@@ -117,12 +118,16 @@ class Worker:
             found.connection.close()
             self.instance.execute(f"DETACH {found.name}")
 
-    def make_room(self, but: tuple[object, ...]) -> None:
-        """Give up rooms until the rest leaves enough memory for statements."""
+    def make_room(self, but: Collection[tuple[object, ...]]) -> None:
+        """Give up rooms until the rest leaves enough memory for statements.
+
+        Args:
+            but: those in which somebody is at work.
+        """
         for key in list(self.rooms):
             if sum(one.size for one in self.rooms.values()) <= self.memory * STORES_SHARE:
                 return
-            if key != but:
+            if key not in but:
                 self.forget(key)
 
 
