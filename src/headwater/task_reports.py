@@ -35,7 +35,7 @@ def away_facts(db: Database, relation: Relation) -> dict[str, object]:
         return {}
     names = [one.name for one in relation.program.maps] if relation.program is not None else [relation.name]
     with db.engine.lock:
-        copies = [copy for name in names for copy in away.segments.copies_of(name)]
+        copies = [copy for name in names if away.holds(name) for copy in away.segments.copies_of(name)]
         segments = [one for copy in copies for one in away.segments.of(copy)]
     if not copies:
         return {}

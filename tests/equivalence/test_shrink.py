@@ -61,7 +61,7 @@ def against(reference: type[Interpreted]) -> Callable[[Case], Outcome]:
 def test_a_failing_case_becomes_small(reference: type[Interpreted], kind: str, rows: int, tmp_path: Path) -> None:
     run = against(reference)
     case = next(case for case in map(make_case, range(1000)) if _fails(run(case), kind) and len(case.views) > 1)
-    small, outcome = shrink(case, kind, seconds=30, run=run)
+    small, outcome = shrink(case, kind, seconds=60, run=run)
     assert outcome is not None
     assert _fails(outcome, kind)
     assert len(small.views) == 1
