@@ -21,7 +21,7 @@ from . import dbtoaster_rows, tpch_rows
 from .harness import Suite
 
 #: Of processor time, which does not depend on what else a machine does, and with room for a slower one.
-SECONDS = 0.5
+SECONDS = 1.0
 SUITES = {"tpch": tpch_rows.suite(), "dbtoaster": dbtoaster_rows.suite()}
 
 
@@ -49,7 +49,7 @@ def db() -> Iterator[hw.Database]:
 @pytest.mark.parametrize(
     ("suite", "name"), [(which, name) for which, suite in SUITES.items() for name in suite.queries]
 )
-def test_a_query_compiles_in_half_a_second(db: hw.Database, suite: str, name: str) -> None:
+def test_a_query_compiles_in_a_second(db: hw.Database, suite: str, name: str) -> None:
     of: Suite = SUITES[suite]
     db.execute(of.schema)
     seconds = []
