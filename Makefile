@@ -11,7 +11,7 @@ SEED ?=
 ONLY ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo story test lint format bench fuzz load soak cluster clean
+.PHONY: help demo story test lint format bench fuzz load soak cluster cluster-seeds clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -63,6 +63,9 @@ soak: $(VENV)/installed-dev ## Read and write at full load, checking that every 
 cluster: $(VENV)/installed-dev ## Run programs in tasks on two executors, and kill these and the driver: make cluster KILLS=20
 	@$(BIN)/python -m tests.spark.cluster --epochs 30 --kills $(KILLS) --seeds 20
 	@$(BIN)/python -m tests.spark.kills --kills $(KILLS) --tasks
+
+cluster-seeds: $(VENV)/installed-dev ## Run the generators' fixed sets with programs in tasks on two executors
+	@$(BIN)/python -m tests.spark.cluster_seeds
 
 clean: ## Remove the virtual environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache bench-results

@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.engine.merges import Merge, Merged, carry_out
-from headwater.engine.parcels import Order, Parcel
+from headwater.engine.parcels import Order
 from headwater.engine.room import run_task
 from headwater.engine.workers import let_it_last, load_plan, worker
 from headwater.errors import UserError
+from headwater.spark.exchange import Exchange, Going
 from headwater.spark.failures import reason_of
+from headwater.spark.seats import Seats, executors_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -47,9 +49,6 @@ _SPARING = {
 #: A process has one context, whose settings are changed for a moment by whoever makes stages.
 _CHANGING = threading.Lock()
 
-#: Messages by the partition that they go to.
-Messages = Iterator[tuple[int, Parcel]]
-
 
 class SparkRunner:
     """Runs the tasks of an epoch as one job."""
@@ -63,6 +62,8 @@ class SparkRunner:
         self._start = start
         self._session: SparkSession | None = None
         self._lock = threading.Lock()
+        self._seats = Seats()
+        self._exchange: Exchange | None = None
         #: The name under which Spark knows what puts segments together.
         self._merges = f"headwater-merges-{uuid.uuid4().hex[:12]}"
 
@@ -128,12 +129,19 @@ class SparkRunner:
     def _job(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         context = self.session.sparkContext
         with workers_like_us(context):
-            first = context.parallelize(range(partitions), partitions)
-            sent = first.mapPartitions(_stage(plan, order, 1))
+            exchange = self._exchange_on(context, partitions)
+            sent = exchange.begin(_stage(plan, order, 1))
             for level in range(2, levels + 1):
-                sent = sent.partitionBy(partitions, _itself).mapPartitions(_stage(plan, order, level))
+                sent = exchange.then(sent, _stage(plan, order, level))
             sent._jrdd  # noqa: B018  the last stage, too, takes Python's program from the context now
-        return [parcel.data for _, parcel in sent.collect()]
+        return [parcel.data for parcel in sent.collect()]
+
+    def _exchange_on(self, context: SparkContext, partitions: int) -> Exchange:
+        """The stages of a job; the same as for the last one, unless executors have come or gone."""
+        seats = self._seats.of(executors_of(context), partitions)
+        if self._exchange is None or not self._exchange.fits(context, partitions, seats):
+            self._exchange = Exchange(context, partitions, seats)
+        return self._exchange
 
 
 @contextmanager
@@ -155,10 +163,6 @@ def workers_like_us(context: SparkContext) -> Iterator[None]:
             context.pythonExec = theirs
             context.environment.clear()
             context.environment.update(environment)
-
-
-def _itself(partition: int) -> int:
-    return partition
 
 
 def _missing(text: str) -> str | None:
@@ -195,19 +199,18 @@ def _failed(error: Exception, missing: str | None, what: str = "the tasks of an 
     )
 
 
-def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Messages]:
+def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Going]:
     """What a task of a level does with what comes to it."""
 
-    def run(came: Iterable[Any]) -> Messages:
+    def run(came: Iterable[Any]) -> Going:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         assert context is not None
         told: Order = pickle.loads(Path(order).read_bytes())
         mine = worker(told.memory or memory_of_task())
-        parcels = (Parcel(*parcel) for _, parcel in came) if level > 1 else ()
-        for parcel in run_task(mine, load_plan(plan, mine), told, level, context.partitionId(), parcels):
-            yield parcel.partition, parcel
+        parcels = (parcel for each, _ in came for parcel in each) if level > 1 else ()
+        yield from run_task(mine, load_plan(plan, mine), told, level, context.partitionId(), parcels)
         for _ in came:
             pass  # Spark wants to be read to the end
         let_it_last()
