@@ -343,6 +343,15 @@ class Moving:
             self._multiple_before.setdefault(relation, set(book.multiple.get(relation, ())))
             book.multiple[relation] = part_book.note_multiple(self._engine.connection, relation)
 
+    def damaged(self, relations: Set[str]) -> set[str]:
+        """Of some relations that lie away, also if they are tables, those of which a copy cannot be read."""
+        copies = {one: self.segments.copies_of(one) for one in relations}
+        return {
+            relation
+            for relation, names in copies.items()
+            if any(broken_one(self.segments.of(copy), deep=True) is not None for copy in names)
+        }
+
     def unreadable(self, relations: Set[str]) -> set[str]:
         """Of some relations that lie away, those of which no copy can be read."""
         lost: set[str] = set()
