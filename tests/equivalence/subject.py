@@ -130,6 +130,9 @@ class Headwater:
             # Beside the epochs nothing happens by itself: see `_put_together`.
             self._patched.enter_context(mock.patch("headwater.engine.merging.Merger.nudge"))
             self._patched.enter_context(mock.patch("headwater.engine.merging.RETRY_SECONDS", 0.0))
+            # What is divided anew is, mostly in tasks, to which the same happens.
+            few = random.Random(f"few {seed}").choice((0, 0, 1 << 30))
+            self._patched.enter_context(mock.patch("headwater.engine.moving.FEW_BYTES", few))
             if seed % 2:
                 self._patched.enter_context(mock.patch("headwater.engine.segment_files._UNPACKED", 1 << 40))
             # Mostly every statement reads what the change meets of stores, and not these.

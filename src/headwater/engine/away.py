@@ -41,7 +41,7 @@ from headwater.engine.part_orders import part_order
 from headwater.engine.parts import PartRound
 from headwater.engine.rounds import Job, pieces
 from headwater.engine.schedule import Schedule
-from headwater.engine.segment_files import attempt_of
+from headwater.engine.segment_files import attempt_of, in_quotes
 from headwater.engine.sending import SENDING
 from headwater.engine.spending import Epochs
 from headwater.engine.synchronising import Round
@@ -279,7 +279,7 @@ class Away(Moving):
             for relation, path in report.returned:
                 returned.setdefault(relation, []).append(path)
         for relation, paths in returned.items():
-            files = ", ".join(f"'{path}'" for path in paths)
+            files = ", ".join(f"'{in_quotes(path)}'" for path in paths)
             table = delta_of(relation)
             query = f"SELECT * FROM read_parquet([{files}])"
             workspace.fill(
