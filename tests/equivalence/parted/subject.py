@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import random
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
