@@ -275,10 +275,10 @@ class Headwater:
             self.database.execute(epoch[0].sql(self.relations.get(epoch[0].relation)))
         else:
             self._apply_rows(epoch)
-        self._evaluate_anew()
         if self.looks_up:
             self._copy()
         self.gather()
+        self._evaluate_anew()
         self._remember()
         return self._changes
 
@@ -299,6 +299,7 @@ class Headwater:
         except hw.UserError as error:
             if error.code != "HW505":  # a stream's rows are gone
                 raise
+        self.gather()
         assert not any(self._changes.values()), self._changes
         self._changes = found
 

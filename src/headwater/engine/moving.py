@@ -279,9 +279,18 @@ class Moving:
             for name, there_now in found.items():
                 if sum(one.rows for _, one in there_now) != rows[name]:
                     raise _unmoved(f"of {rows[name]:,} rows for {name} not all have arrived")
+            self._remove_others(attempt, found)
             return found
         finally:
             shutil.rmtree(on_the_way, ignore_errors=True)
+
+    def _remove_others(self, attempt: str, found: Mapping[str, Sequence[tuple[int, Segment]]]) -> None:
+        """Remove segments of an attempt that nobody has reported: tasks may have been run twice."""
+        for name, there in found.items():
+            reported = {one.path for _, one in there}
+            for path in Path(self.folder).glob(f"segments/{name}/*/*-{attempt}-*.parquet"):
+                if str(path) not in reported:
+                    path.unlink(missing_ok=True)
 
     def _carried_out(self, moves: Sequence[Move], places: int, in_tasks: bool) -> list[Moved]:
         """Have work done; what could not be, because of a segment that cannot be read, says so."""
