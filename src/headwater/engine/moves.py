@@ -35,6 +35,8 @@ Work = TypeVar("Work")
 
 #: A piece of work reads partitions of so many bytes together at most, unless one has more.
 MOST_BYTES = 256 << 20
+#: Work that is done in the process that owns the warehouse takes so much memory at most.
+HERE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -186,4 +188,5 @@ def carry_out_here(shares: Sequence[Sequence[Move]], folder: str) -> list[Moved]
     with duckdb.connect(":memory:", config={"threads": min(2, os.cpu_count() or 1)}) as instance:
         instance.execute("SET preserve_insertion_order = false")
         instance.execute(f"SET temp_directory = '{in_quotes(folder)}'")
+        instance.execute(f"SET memory_limit = '{HERE_BYTES}B'")
         return [carry_out(instance, one) for share in shares for one in share]

@@ -209,7 +209,8 @@ class Moving:
                 self._begin(copy)
                 for partition, segment in found[copy.name]:
                     self.segments.add(self._engine.connection, copy.name, partition, segment)
-                self._engine.access.rewritten(copy.relation)
+                if not self._is_table(copy.relation):
+                    self._engine.access.rewritten(copy.relation)
 
     def _begin(self, copy: CopyPlan) -> None:
         """List a copy without segments."""
