@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -22,6 +23,7 @@ from headwater.creating import refresh_policy
 from headwater.database import Database, _one_query
 from headwater.emit.probes import hashed
 from headwater.engine.copying import bring_up_to_date
+from headwater.engine.definitions import policies_of
 from headwater.engine.local_tasks import LocalRunner
 from headwater.engine.merging import Made, Merger
 from headwater.plan.answer_from import answer_from
@@ -130,6 +132,9 @@ class Headwater:
             # Beside the epochs nothing happens by itself: see `_put_together`.
             self._patched.enter_context(mock.patch("headwater.engine.merging.Merger.nudge"))
             self._patched.enter_context(mock.patch("headwater.engine.merging.RETRY_SECONDS", 0.0))
+            # What is divided anew is, mostly in tasks, to which the same happens.
+            few = random.Random(f"few {seed}").choice((0, 0, 1 << 30))
+            self._patched.enter_context(mock.patch("headwater.engine.moving.FEW_BYTES", few))
             if seed % 2:
                 self._patched.enter_context(mock.patch("headwater.engine.segment_files._UNPACKED", 1 << 40))
             # Mostly every statement reads what the change meets of stores, and not these.
@@ -158,6 +163,9 @@ class Headwater:
         self._rng = random.Random(seed)
         #: Rolls for how many partitions there are.
         self._division = random.Random(seed)
+        #: Rolls for which views are evaluated anew.
+        self._anew = random.Random(f"anew {seed}")
+        self.refreshed = 0  #: how often one was
         #: Rolls for who shares finer groups.
         self._groups = random.Random(f"groups {seed}")
         #: Rolls for what is remembered, so that the other rolls stay what they are.
@@ -270,8 +278,30 @@ class Headwater:
         if self.looks_up:
             self._copy()
         self.gather()
+        self._evaluate_anew()
         self._remember()
         return self._changes
+
+    def _evaluate_anew(self) -> None:
+        """Evaluate a view anew that follows its inputs, now and then, if programs run in tasks: nothing may change."""
+        if self._runner is None or self._anew.random() >= 0.15:
+            return
+        able = [one for one in self.database.engine.catalog if one.program is not None and not one.lazy]
+        able = [one for one in able if not one.suspended and not policies_of(self.database.engine, one)]
+        # Sums of DOUBLE depend on the order in which they are added up.
+        able = [one for one in able if not any(re.search("DOUBLE|FLOAT", str(f.type)) for f in one.fields)]
+        if not able:
+            return
+        found, self._changes = self._changes, {}
+        try:
+            self.database.execute(f"REFRESH {self._anew.choice(able).name}")
+            self.refreshed += 1
+        except hw.UserError as error:
+            if error.code != "HW505":  # a stream's rows are gone
+                raise
+        self.gather()
+        assert not any(self._changes.values()), self._changes
+        self._changes = found
 
     def _put_together(self) -> None:
         """Put segments together, as is done beside the epochs, and let that count now, or after whatever comes next."""

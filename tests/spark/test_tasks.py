@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
+import headwater as hw
+from headwater.engine import moving
+from headwater.engine.moves import Moved
+from headwater.engine.moving import Moving
 from headwater.spark.java import why_no_spark
+from headwater.spark.stages import SparkRunner
+from tests.engine.test_moving import RELATIONS, more, unlisted
+from tests.engine.test_placement import held
 from tests.faults.child import leftovers
 from tests.spark.support import MEASURED, VIEWS, Following, check, drain, measured, opened, put
 
@@ -92,3 +99,50 @@ def test_a_project_whose_programs_run_in_tasks(spark: Any, tmp_path: Path) -> No
     assert list((tmp_path / "w" / "away" / "segments").rglob("*.parquet"))
     with opened(tmp_path / "w", "tasks") as db:
         check(db, records)
+
+
+@pytest.mark.xdist_group("spark")
+def test_partitions_are_altered_in_tasks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With joins, parts, rows that wait and a view that is suspended; tasks are run twice; a file is damaged."""
+    monkeypatch.setattr(moving, "FEW_BYTES", 0)
+    jobs = list[int]()
+    run_moves = SparkRunner.run_moves
+
+    def twice(self: SparkRunner, shares: Any) -> list[Moved]:
+        jobs.append(len(shares))
+        run_moves(self, shares)
+        return run_moves(self, shares)
+
+    monkeypatch.setattr(SparkRunner, "run_moves", twice)
+    suspending = ";INSERT INTO sale VALUES (1, 'shop 1', 13)"
+    with opened(tmp_path / "w", "tasks", partitions=2) as db, hw.Database() as home:
+        for one in (db, home):
+            one.execute(RELATIONS + more(1) + suspending)
+        assert db.find("halves").suspended
+        with monkeypatch.context() as patched:
+            patched.setattr(Moving, "_source", None)  # nothing is brought home
+            for number, partitions in enumerate((5, 1)):
+                assert held(db) == held(home)
+                db.execute(f"ALTER WAREHOUSE SET PARTITIONS {partitions}")
+                assert held(db) == held(home)
+                assert len(jobs) == 2 * (number + 1)
+                assert not unlisted(db, tmp_path / "w")
+                for one in (db, home):
+                    one.execute(more(2 + number))
+        assert held(db) == held(home)
+        assert db.engine.away is not None
+        segments = db.engine.away.segments
+        [path, *_] = segments.paths(segments.copies_of("parts")[0])
+        kept = Path(path).read_bytes()
+        Path(path).write_bytes(kept[:-20])
+        before = dict(segments.listed)
+        with pytest.raises(hw.UserError, match="HW409") as raised:
+            db.execute("ALTER WAREHOUSE SET PARTITIONS 3")
+        assert path in raised.value.message
+        assert (segments.listed, db.engine.away.partitions) == (before, 1)
+        Path(path).write_bytes(kept)
+        assert not unlisted(db, tmp_path / "w")
+        db.execute("ALTER WAREHOUSE SET PARTITIONS 3")
+        for one in (db, home):
+            one.execute("UPDATE sale SET euros = 1 WHERE euros = 13; REFRESH halves;" + more(5))
+        assert held(db) == held(home)

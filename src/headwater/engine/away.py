@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 from operator import itemgetter
@@ -28,27 +28,26 @@ import duckdb
 import pyarrow as pa
 
 from headwater.emit.functions.clock import set_clock
-from headwater.emit.layout import Fill, sql, store_table
-from headwater.emit.maintain import row_columns, stored_columns
-from headwater.engine import faults, part_book
+from headwater.emit.layout import Fill
+from headwater.engine import faults
 from headwater.engine.failures import AWAY, ViewFailed, broken, is_full, unwritten
-from headwater.engine.holding import held_fields, is_due, note_waiting, ticking
+from headwater.engine.holding import is_due, note_waiting, ticking
 from headwater.engine.merges import Merge, Merged
+from headwater.engine.moves import Move, Moved
+from headwater.engine.moving import Moving
 from headwater.engine.parcels import RETURNED, Feed, Order, Report, divided, is_whole
 from headwater.engine.part_book import Change
 from headwater.engine.part_orders import part_order
 from headwater.engine.parts import PartRound
-from headwater.engine.rounds import Job, divide, pieces
+from headwater.engine.rounds import Job, pieces
 from headwater.engine.schedule import Schedule
-from headwater.engine.segment_files import above, attempt_of, broken_one, of_other_size, path_list
-from headwater.engine.sending import SENDING, written
-from headwater.engine.showing import Kinds, show, show_or_say, shown
+from headwater.engine.segment_files import attempt_of, in_quotes
+from headwater.engine.sending import SENDING
 from headwater.engine.spending import Epochs
 from headwater.engine.synchronising import Round
-from headwater.engine.tasks import CopyPlan, TaskPlan, kinds_of
+from headwater.engine.tasks import CopyPlan, TaskPlan
 from headwater.engine.workspace import Workspace, delta_of
 from headwater.errors import UserError
-from headwater.plan.statistics import ROWS
 from headwater.store.catalog import Catalog
 from headwater.store.segments import Segments
 
@@ -64,7 +63,6 @@ GRACE_SECONDS = 60.0
 SWEEP_SECONDS = 600.0
 #: So often the tasks of an epoch are run until what they report goes together.
 MOST_RUNS = 4
-_KIND = "SELECT table_type FROM information_schema.tables WHERE table_schema = 'data' AND table_name = ?"
 
 
 class Runner(Protocol):
@@ -99,8 +97,12 @@ class Runner(Protocol):
         """Give up what is being put together, if that can be done; from any thread."""
         ...
 
+    def run_moves(self, shares: Sequence[Sequence[Move]]) -> list[Moved]:
+        """Let rows go to other partitions, each share in a task of its own."""
+        ...
 
-class Away:
+
+class Away(Moving):
     """What lies away from home, and the epochs that change it."""
 
     def __init__(
@@ -111,25 +113,8 @@ class Away:
         folder: str | Path,
         memory: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Look at what lies away.
-
-        Args:
-            engine: whose.
-            runner: carries out tasks.
-            partitions: into how many parts what lies away is divided.
-            folder: where it lies.
-            memory: how many bytes the engine may take in a task's process, if somebody has said so.
-        """
-        self._engine = engine
-        self.runner = runner
-        self.folder = str(folder)
-        self.memory = memory
-        self.partitions = partitions
-        self.segments = Segments(engine.connection)
-        self._jobs: dict[int, tuple[Schedule, list[Job]]] = {}
-        self._sizes: dict[str, float] = {}
-        #: What was decided by, if the transaction under way decides anew.
-        self._sizes_before: dict[str, float] | None = None
+        """Look at what lies away; see `Moving`."""
+        super().__init__(engine, runner, partitions, folder, memory)
         self._written: set[str] = set()
         self._spent: list[tuple[float, str]] = []
         #: Files that somebody reads, and how many do.
@@ -137,12 +122,6 @@ class Away:
         #: Theirs: who reads must not wait for an epoch.
         self._holding = threading.Lock()
         self._swept = time.monotonic()
-        #: What the transaction under way writes: attempts of tasks, and files of our own.
-        self._attempts: list[str] = []
-        #: What was known of rows that are not stored once each, of views of parts that the transaction brings home.
-        self._multiple_before: dict[str, set[int]] = {}
-        #: How often a view of parts was brought home.
-        self.brought = 0
         #: What is being put together beside the epochs: attempts whose files are in no list yet.
         self.merging: set[str] = set()
         #: Whether what is listed is not known: a commit has failed, and the file cannot be read.
@@ -150,44 +129,12 @@ class Away:
         self._opening = uuid.uuid4().hex[:12]
         #: The runs of tasks by which the last epoch was done.
         self._runs: set[str] = set()
-        #: How copies are written, as was last decided.
-        self.copies: Mapping[str, CopyPlan] = {}
         #: What has changed in the epoch under way, and is yet to be seen at home.
         self._unseen: dict[str, CopyPlan] = {}
-        self._primary: set[str] = set()
         #: Where the time of the last epoch went.
         self.spending = Epochs()
         Path(self.folder).mkdir(parents=True, exist_ok=True)
         self.remove_leftovers()
-
-    # -- what goes where -----------------------------------------------------------------------------------------------
-
-    def jobs(self, schedule: Schedule, catalog: Catalog) -> list[Job]:
-        """The rounds of an epoch; there is a last one without tasks."""
-        found = self._jobs.get(id(schedule))
-        if found is None or found[0] is not schedule:
-            if len(self._jobs) > 4:
-                self._jobs.clear()
-            found = self._jobs[id(schedule)] = schedule, divide(schedule, catalog, self._rows_of)
-            plans = [job.plan for job in found[1] if job.plan is not None]
-            self.copies = {name: one for plan in plans for name, one in plan.copies.items()}
-            self._primary = {copy for plan in plans for copy in plan.primary.values()}
-        return found[1]
-
-    def _rows_of(self, relation: str) -> float:
-        """How many rows a relation had when the catalogue last changed: everything lies as was decided then."""
-        if relation not in self._sizes:
-            self._sizes[relation] = self._count(relation)
-        return self._sizes[relation]
-
-    def _count(self, relation: str) -> float:
-        """About how many rows a relation has; one without any is taken for a large one, as the planner does."""
-        copies = self.segments.copies_of(relation)
-        if copies:
-            return float(max(self.segments.rows(one) for one in copies)) or ROWS
-        query = "SELECT estimated_size FROM duckdb_tables() WHERE schema_name = 'data' AND table_name = ?"
-        found = self._engine.connection.execute(query, [relation]).fetchone()
-        return float(found[0] or ROWS) if found else 1000.0
 
     # -- an epoch ------------------------------------------------------------------------------------------------------
 
@@ -242,10 +189,6 @@ class Away:
             workspace.changed |= self._run(job, order, workspace, parts)
             note_waiting(self, job.plan, order, round_)
         return workspace.changed
-
-    def _attempt(self) -> str:
-        self._attempts.append(uuid.uuid4().hex[:12])
-        return self._attempts[-1]
 
     def _run(self, job: Job, order: Order, workspace: Workspace, parts: PartRound) -> set[str]:
         assert job.plan is not None
@@ -336,7 +279,7 @@ class Away:
             for relation, path in report.returned:
                 returned.setdefault(relation, []).append(path)
         for relation, paths in returned.items():
-            files = ", ".join(f"'{path}'" for path in paths)
+            files = ", ".join(f"'{in_quotes(path)}'" for path in paths)
             table = delta_of(relation)
             query = f"SELECT * FROM read_parquet([{files}])"
             workspace.fill(
@@ -367,164 +310,6 @@ class Away:
                 else:
                     engine.access.appended(primary[copy], segment.rows, segment.last)
 
-    # -- sending away, and bringing home -------------------------------------------------------------------------------
-
-    def arrange(self, catalog: Catalog, epoch: int) -> None:
-        """Let everything lie where the schedule of a catalogue needs it, inside the caller's transaction."""
-        engine = self._engine
-        schedule = engine.schedule_for(catalog)
-        self._jobs.clear()
-        if self._sizes_before is None:
-            self._sizes_before = dict(self._sizes)
-        self._sizes.clear()
-        jobs = self.jobs(schedule, catalog)
-        plans = [job.plan for job in jobs if job.plan is not None]
-        frozen = _suspended_maps(catalog) - {name for plan in plans for name in plan.primary}
-        needed = {name: one for plan in plans for name, one in plan.copies.items()}
-        self._show_otherwise(catalog)
-        primary = {relation: plan.copies[copy] for plan in plans for relation, copy in plan.primary.items()}
-        ours = catalog.map_names | held_fields(catalog).keys() | _parts(catalog)
-        self.bring_home((ours & self.relations) - primary.keys() - frozen)
-        there = set(self.segments.relations)
-        for name in sorted(needed.keys() - there):
-            self._export(needed[name], epoch)
-        stale = {one for one in there - needed.keys() if self.segments.relations[one] not in frozen}
-        for relation, copy in primary.items():
-            if self._is_table(relation):
-                engine.connection.execute(f"DROP TABLE {sql(store_table(relation))}")
-                engine.access.rewritten(relation)
-            self._show_again(relation, copy.name, copy.kinds)
-        faults.reach("sent away")
-        self.segments.drop(engine.connection, stale)
-
-    def _show_otherwise(self, catalog: Catalog) -> None:
-        """Let readers at home see what they should, where the folder is another one, or files are not those listed."""
-        columns = {one.name: stored_columns(one) for program in catalog.programs for one in program.maps}
-        columns |= {name: row_columns(fields) for name, fields in held_fields(catalog).items()}
-        columns |= {one.name: row_columns(one.fields) for one in catalog if one.parts is not None}
-        for relation in sorted(columns.keys() & self.relations):
-            copies = self.segments.copies_of(relation)
-            seen = shown(self._engine.connection, relation)
-            if seen is None:
-                continue
-            same = [copy for copy in copies if seen == set(self.segments.paths(copy))]
-            if not same or of_other_size(self.segments.of(same[0])) is not None:
-                segments = self.segments.of((same or copies)[0])
-                kinds = kinds_of(columns[relation])
-                show_or_say(self._engine.connection, relation, kinds, segments, self._floor(relation))
-
-    def _show_again(self, relation: str, copy: str, kinds: Kinds) -> None:
-        """Let readers at home see a copy, unless they do."""
-        if shown(self._engine.connection, relation) != set(self.segments.paths(copy)):
-            show_or_say(self._engine.connection, relation, kinds, self.segments.of(copy), self._floor(relation))
-
-    def _export(self, copy: CopyPlan, epoch: int) -> None:
-        """Write a copy of what a relation holds, at home or in another copy."""
-        connection = self._engine.connection
-        self.segments.begin_copy(connection, copy.name, copy.relation)
-        means = self.partitions, self.folder, epoch, self._attempt(), time.time_ns()
-        for partition, segment in written(connection, copy, *means):
-            self.segments.add(connection, copy.name, partition, segment)
-
-    def bring_home(self, relations: Set[str], lost: Mapping[str, str] | None = None) -> None:
-        """Let what lies away be tables again, inside the caller's transaction.
-
-        Args:
-            relations: which; of those that are tables anyway, what lies away as well is given up.
-            lost: those of which no copy can be read, with what makes their tables, which are left empty.
-        """
-        connection = self._engine.connection
-        for relation in sorted(relations):
-            copies = self.segments.copies_of(relation)
-            if not copies:
-                continue
-            if not self._is_table(relation):
-                table, there = sql(store_table(relation)), sql(store_table(f"{relation}#home"))
-                if lost is None or relation not in lost:
-                    connection.execute(f"CREATE TABLE {there} AS SELECT * FROM {self._source(relation, copies, lost)}")
-                connection.execute(f"DROP VIEW {table}")
-                if lost is not None and relation in lost:
-                    connection.execute(lost[relation])
-                else:
-                    connection.execute(f"ALTER TABLE {there} RENAME TO {table.split('.', 1)[1]}")
-                    self.note_multiple(relation)
-                self._engine.access.rewritten(relation)
-            self.segments.drop(connection, copies)
-        faults.reach("brought home")
-
-    def _source(self, relation: str, copies: Sequence[str], lost: Mapping[str, str] | None) -> str:
-        """What to read a relation from: a copy, and one that is whole if some may not be."""
-        for copy in copies:
-            found = self.segments.of(copy)
-            if found and (lost is None or broken_one(found, deep=True) is None):
-                return f"read_parquet({path_list(found)}){above(self._floor(relation))}"
-        return sql(store_table(relation))
-
-    def note_multiple(self, relation: str) -> None:
-        """Find out which parts of a view that was brought home have rows that are not stored once each."""
-        book = self._engine.book
-        if relation in book.frontiers:
-            self.brought += 1
-            self._multiple_before.setdefault(relation, set(book.multiple.get(relation, ())))
-            book.multiple[relation] = part_book.note_multiple(self._engine.connection, relation)
-
-    def unreadable(self, relations: Set[str]) -> set[str]:
-        """Of some relations that lie away, those of which no copy can be read."""
-        lost: set[str] = set()
-        for relation in relations:
-            copies = self.segments.copies_of(relation)
-            if not copies or self._is_table(relation):
-                continue
-            if all(broken_one(self.segments.of(copy), deep=True) is not None for copy in copies):
-                lost.add(relation)
-        return lost
-
-    def drop(self, relation: str) -> bool:
-        """Drop a relation that lies away, inside the caller's transaction; whether it does."""
-        copies = self.segments.copies_of(relation)
-        self.segments.drop(self._engine.connection, copies)
-        if not copies or self._is_table(relation):
-            return False
-        self._engine.connection.execute(f"DROP VIEW IF EXISTS {sql(store_table(relation))}")
-        return True
-
-    def repartition(self, partitions: int) -> None:
-        """Divide everything into another number of parts, inside the caller's transaction; `arrange` does the rest."""
-        self.bring_home(self.relations)
-        self.partitions = partitions
-        self._jobs.clear()
-
-    @property
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        return self._engine.connection
-
-    @property
-    def relations(self) -> set[str]:
-        """What lies away."""
-        return set(self.segments.relations.values())
-
-    def holds(self, relation: str) -> bool:
-        """Whether the rows of a relation are away, and not at home."""
-        with self._engine.lock:
-            return bool(self.segments.copies_of(relation)) and not self._is_table(relation)
-
-    def _is_table(self, relation: str) -> bool:
-        found = self._engine.connection.execute(_KIND, [relation]).fetchone()
-        return found is not None and found[0] == "BASE TABLE"
-
-    def show(self, relation: str, copy: CopyPlan) -> None:
-        """Let readers at home see what counts of a relation."""
-        show(self._engine.connection, relation, copy.kinds, self.segments.of(copy.name), self._floor(relation))
-
-    def show_from(self, relation: str, floor: int) -> None:
-        """Let readers at home see no parts of a view before one, inside the caller's transaction."""
-        copy = next(one for one in self.copies.values() if one.relation == relation and one.name in self._primary)
-        show(self._engine.connection, relation, copy.kinds, self.segments.of(copy.name), floor)
-
-    def _floor(self, relation: str) -> int | None:
-        """The oldest part that is kept of a relation, if others were deleted."""
-        return self._engine.book.frontier(relation).kept
-
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def committed(self) -> None:
@@ -532,7 +317,7 @@ class Away:
         self.segments.committed()
         self._attempts.clear()
         self._multiple_before.clear()
-        self._sizes_before = None
+        self._sizes_before = self._unsettled = None
         now = time.monotonic()
         self._spent += [(now, path) for path in self.segments.spent]
         self.segments.spent.clear()
@@ -572,6 +357,7 @@ class Away:
         self._engine.book.multiple |= self._multiple_before
         self._multiple_before.clear()
         self._jobs.clear()
+        self._otherwise, self._unsettled = frozenset(), None
         if self._sizes_before is not None:
             self._sizes, self._sizes_before = self._sizes_before, None
         if perhaps_not:
@@ -629,6 +415,9 @@ class Nobody:
     def stop_merges(self) -> None:
         pass
 
+    def run_moves(self, shares: Sequence[Sequence[Move]]) -> list[Moved]:
+        raise AssertionError("there are no tasks")
+
 
 def _write(path: str, pieces: Iterator[pa.Table]) -> None:
     """Write rows to a file of Arrow's."""
@@ -636,10 +425,6 @@ def _write(path: str, pieces: Iterator[pa.Table]) -> None:
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, first.schema) as writer:
         for piece in chain([first], pieces):
             writer.write_table(piece)
-
-
-def _parts(catalog: Catalog) -> set[str]:
-    return {one.name for one in catalog if one.parts is not None}
 
 
 def _added_up(reports: Sequence[Report]) -> list[Change]:
@@ -650,10 +435,6 @@ def _added_up(reports: Sequence[Report]) -> list[Change]:
             before, all_single = found.get((relation, part), (0, True))
             found[relation, part] = before + rows, all_single and single
     return [Change(*key, *one) for key, one in sorted(found.items())]
-
-
-def _suspended_maps(catalog: Catalog) -> set[str]:
-    return {each.name for one in catalog if one.program and one.suspended for each in one.program.maps}
 
 
 def _clock(engine: Engine, schedule: Schedule, clock: dt.datetime) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ from headwater.engine.operations import (
 )
 from headwater.engine.parsed import Parsed
 from headwater.engine.parts import PartRound
+from headwater.engine.reaching import may_change
 from headwater.engine.rebuild import Rebuild, lost_stream, plan_rebuild
 from headwater.engine.restoring import bring_home_for
 from headwater.engine.schedule import Emitted, Schedule, make_schedule
@@ -607,7 +608,9 @@ class Engine:
             if self.away is None:
                 changed = self.flow(schedule, workspace, number, rebuilds, net, clock, round_, parts)
             elif rebuilds or any(map(self.is_view_away, anew)):
-                bring_home_for(self, self.away, after, refreshed)
+                moment = clock, self.last_clock
+                changing = may_change(schedule, workspace, rebuilds, anew, round_, coming, *moment)
+                bring_home_for(self, self.away, after, refreshed, changing)
                 changed = self.flow(schedule, workspace, number, rebuilds, net, clock, round_, parts)
                 if after is self.catalog:
                     self.away.arrange(after, number)

@@ -22,7 +22,16 @@ POINTS = (
 )
 #: Those that only a warehouse passes whose programs run in tasks: of an epoch, of moving, and of putting segments
 #: together.
-AWAY_POINTS = ("tasks begin", "tasks done", "brought home", "sent away", "moved", "merge done", "merge listed")
+AWAY_POINTS = (
+    "tasks begin",
+    "tasks done",
+    "brought home",
+    "rows divided",
+    "sent away",
+    "moved",
+    "merge done",
+    "merge listed",
+)
 
 hook: Callable[[str], None] | None = None
 

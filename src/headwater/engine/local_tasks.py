@@ -12,7 +12,9 @@ import threading
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
+from headwater.engine import moves
 from headwater.engine.merges import Merge, Merged, carry_out
+from headwater.engine.moves import Move, Moved
 from headwater.engine.parcels import Order, Parcel
 from headwater.engine.room import run_task
 from headwater.engine.workers import Worker, load_plan
@@ -68,6 +70,14 @@ class LocalRunner:
 
     def stop_merges(self) -> None:
         """They do not take long here."""
+
+    def run_moves(self, shares: Sequence[Sequence[Move]]) -> list[Moved]:
+        done: list[Moved] = []
+        for one in (one for share in shares for one in share):
+            if self._random.random() < self._mishaps:
+                moves.carry_out(self._random.choice(self._workers).instance, one)  # and once more
+            done.append(moves.carry_out(self._random.choice(self._workers).instance, one))
+        return done
 
     def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         told: Order = pickle.loads(Path(order).read_bytes())

@@ -8,6 +8,8 @@ anew from its first part on, if nothing that its parts read was deleted.
 
 from __future__ import annotations
 
+from collections.abc import Set
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwater.emit.duckdb import Emitter
@@ -16,6 +18,7 @@ from headwater.emit.synchronise import first_rows, less, waiting_of
 from headwater.engine.dating import Coming
 from headwater.engine.holding import held_fields
 from headwater.engine.parts import PartRound, PartStatements
+from headwater.engine.reaching import read_by
 from headwater.engine.rebuild import Rebuild, lost_stream
 from headwater.engine.schedule import Schedule
 from headwater.errors import UserError
@@ -26,30 +29,58 @@ if TYPE_CHECKING:
     from headwater.engine.engine import Engine
 
 
-def bring_home_for(engine: Engine, away: Away, after: Catalog, refreshed: str | None) -> None:
-    """Bring home what an epoch that evaluates views anew may need, inside its transaction.
+def bring_home_for(engine: Engine, away: Away, after: Catalog, refreshed: str | None, changing: Set[str]) -> None:
+    """Bring home what an epoch that evaluates views anew may change, inside its transaction.
+
+    What it only reads stays where it is. If somebody asks for the epoch, what it reads or changes is looked at, and
+    what is damaged of it is made anew, from what that follows from.
 
     Args:
         engine: whose.
         away: what lies away of it.
         after: the catalogue of the epoch.
-        refreshed: the view that is refreshed because somebody asks for it: what is damaged is made anew.
+        refreshed: the view that is refreshed because somebody asks for it.
+        changing: what may change in the epoch.
     """
     resting = {each.name for one in after if one.program and one.suspended for each in one.program.maps}
     following = {each.name for one in after if one.program and not one.suspended for each in one.program.maps}
-    relations = away.relations - (resting - following)
-    lost = away.unreadable(relations) if refreshed is not None else set()
+    there = away.relations - (resting - following)
+    relations, lost = there & changing, set[str]()
+    if refreshed is not None:
+        damaged = _damaged(away, after, changing | _own(refreshed, after), there)
+        lost = away.unreadable(damaged)
+        relations |= damaged
     maps = {each.name: create_map(each) for program in after.programs for each in program.maps}
     maps |= {name: create_store(name, row_columns(fields)) for name, fields in held_fields(after).items()}
     parts = {one.name: one for one in after if one.parts is not None}
     made = {name: maps[name] for name in lost & maps.keys()}
     made |= {name: create_store(name, row_columns(parts[name].fields)) for name in lost & parts.keys()}
+    away.settle_only(relations)
     away.bring_home(relations, made)
     for view in after:
         if view.name in lost and view.parts is not None:
             _build_anew(engine, away, view, after, lost & maps.keys())
     if lost & maps.keys():
         _fill(engine, after, lost & maps.keys())
+
+
+def _own(view: str, after: Catalog) -> set[str]:
+    """A view, and its maps: also those that others keep up to date."""
+    relation = after.find(view)
+    maps = relation.program.maps if relation is not None and relation.program is not None else ()
+    return {view} | {one.name for one in maps}
+
+
+def _damaged(away: Away, after: Catalog, changing: Set[str], there: Set[str]) -> set[str]:
+    """What cannot be read, in a copy or in all of them, of what may change, of what is read for that, and so on."""
+    seen, more, found = set[str](), set(changing), set[str]()
+    more |= {name for one in changing for name in read_by(one, after)}
+    while more:
+        seen |= more
+        new = away.damaged(more & there)
+        found |= new
+        more = {name for one in new for name in read_by(one, after)} - seen
+    return found
 
 
 def _build_anew(engine: Engine, away: Away, view: Relation, after: Catalog, maps: set[str]) -> None:
@@ -63,7 +94,8 @@ def _build_anew(engine: Engine, away: Away, view: Relation, after: Catalog, maps
     held = book.rows.pop(name, {}), book.multiple.pop(name, set())
     try:
         means = engine.connection, after, engine.workspace(), book, engine.epoch, engine.append_part, Coming()
-        if not PartRound(*means).build_anew(view, PartStatements(view, Emitter(after.grouped, net=True))):
+        round_ = PartRound(*means, is_away=engine.is_view_away)
+        if not round_.build_anew(view, PartStatements(view, Emitter(after.grouped, net=True))):
             raise _beyond(view, "parts that it has read were deleted")
         if book.rows.get(name, {}) != held[0]:
             raise _beyond(view, "its parts would come out otherwise")
@@ -76,6 +108,8 @@ def _fill(engine: Engine, after: Catalog, lost: set[str]) -> None:
     """Fill what is lost, oldest first: what is younger may follow from it."""
     left = set(lost)
     schedule = engine.schedule_for(after, net=True).without_triggers()
+    # Of others, which may lie away, nothing is written.
+    filled = replace(schedule, stages=tuple(one for one in schedule.stages if one.name in lost))
     for view in after:
         if view.policy is not None:
             _fill_held(engine, view, after, schedule, lost)
@@ -86,7 +120,7 @@ def _fill(engine: Engine, after: Catalog, lost: set[str]) -> None:
         _check(engine, view, after, mine)
         assert view.program is not None
         rebuild = Rebuild(view.name, view.program, after, frozenset(mine))
-        engine.flow(schedule, engine.workspace(), engine.epoch, {view.name: rebuild}, net=True)
+        engine.flow(filled, engine.workspace(), engine.epoch, {view.name: rebuild}, net=True)
         left -= mine
 
 

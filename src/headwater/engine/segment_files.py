@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -24,6 +25,15 @@ def put_together(
     connection: duckdb.DuckDBPyConnection, copy: CopyPlan, files: Iterable[Segment], path: str, floor: int | None = None
 ) -> int:
     """Write what some segments of a copy add up to as one; returns its rows. Parts before `floor` are left out."""
+    with added_up(connection, copy, files, floor) as query:
+        return copy_to(connection, f"{query}{order_by(copy)}", path)
+
+
+@contextlib.contextmanager
+def added_up(
+    connection: duckdb.DuckDBPyConnection, copy: CopyPlan, files: Iterable[Segment], floor: int | None = None
+) -> Iterator[str]:
+    """A query for what some segments of a copy's relation add up to. Parts before `floor` are left out."""
     name = f"merging{uuid.uuid4().hex}"
     connection.execute(f"ATTACH ':memory:' AS {name}")
     try:
@@ -31,8 +41,7 @@ def put_together(
         connection.execute("CREATE SCHEMA data")
         view = sql(store_table(copy.relation))
         connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({path_list(files)}){above(floor)}")
-        net = f"SELECT * FROM ({copy.net}) AS net" if copy.net else f"SELECT * FROM {view}"
-        return copy_to(connection, f"{net}{order_by(copy)}", path)
+        yield f"SELECT * FROM ({copy.net}) AS net" if copy.net else f"SELECT * FROM {view}"
     finally:
         connection.execute("USE memory")
         connection.execute(f"DETACH {name}")

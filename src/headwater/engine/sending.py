@@ -22,6 +22,8 @@ from headwater.store.segments import ALL, Segment
 SENDING = "sending"
 #: So many partitions are few.
 FEW_PARTITIONS = 16
+#: More than so many are many: DuckDB keeps a hundred files open.
+MANY_PARTITIONS = 64
 _TO = "#to"
 
 
@@ -66,18 +68,41 @@ def _queries(
     if copy.partition is None:
         yield ALL, f"SELECT * FROM ({source}) AS source"
         return
-    expression = f"CAST({copy.partition.replace(f'${PARTITIONS}', str(partitions))} AS INTEGER)"
     if partitions == 1 or (not copy.net and partitions <= FEW_PARTITIONS):
+        expression = _expression(copy, partitions)
         for partition in range(partitions):
             yield partition, f"SELECT * FROM ({source}) AS source WHERE {expression} = {partition}"
         return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    connection.execute(
-        f"COPY (SELECT *, {expression} AS \"{_TO}\" FROM ({source}) AS source) TO '{in_quotes(str(folder))}' "
-        f'({WRITTEN}, PARTITION_BY ("{_TO}"), WRITE_PARTITION_COLUMNS false)'
-    )
-    found = {int(one.name.rpartition("=")[2]): one for one in folder.iterdir()} if folder.exists() else {}
+    _, found = divide(connection, copy, source, partitions, folder)
     for partition, there in sorted(found.items()):
-        files = ", ".join(f"'{in_quotes(str(one))}'" for one in there.iterdir())
+        files = ", ".join(f"'{in_quotes(one)}'" for one in there)
         yield partition, f"SELECT * FROM read_parquet([{files}], hive_partitioning = false)"
-        shutil.rmtree(there)
+        shutil.rmtree(Path(there[0]).parent)
+
+
+def divide(
+    connection: duckdb.DuckDBPyConnection, copy: CopyPlan, source: str, partitions: int, folder: Path
+) -> tuple[int, dict[int, list[str]]]:
+    """Write the rows of a query into files, by the partition of a copy that they go to.
+
+    DuckDB keeps some files open, and closes one for each that it opens beyond these. So where partitions are many, rows
+    are first put in the order of partitions: else it would write a small file whenever another partition's turn comes.
+
+    Returns:
+        How many rows there are, and the files of each partition.
+    """
+    order = f' ORDER BY "{_TO}"' if partitions > MANY_PARTITIONS else ""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    done = connection.execute(
+        f'COPY (SELECT *, {_expression(copy, partitions)} AS "{_TO}" FROM ({source}) AS source{order}) '
+        f"TO '{in_quotes(str(folder))}' ({WRITTEN}, PARTITION_BY (\"{_TO}\"), WRITE_PARTITION_COLUMNS false)"
+    ).fetchone()
+    found = {int(one.name.rpartition("=")[2]): one for one in folder.iterdir()} if folder.exists() else {}
+    return int(done[0]) if done else 0, {to: sorted(map(str, one.iterdir())) for to, one in found.items()}
+
+
+def _expression(copy: CopyPlan, partitions: int) -> str:
+    """Says which partition of a copy a row goes to."""
+    if copy.partition is None:
+        return f"CAST({ALL} AS INTEGER)"
+    return f"CAST({copy.partition.replace(f'${PARTITIONS}', str(partitions))} AS INTEGER)"

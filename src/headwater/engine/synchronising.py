@@ -92,6 +92,10 @@ class Round:
         """Whether the policy of a synchronised relation ticks; asked when what may make it tick has changed."""
         return self._ticks(follows.policy)
 
+    def may_tick(self, follows: Synchronised, changing: Set[str]) -> bool:
+        """Whether it may tick, if nothing changes but some relations; asked at any time."""
+        return self._ticks.may(follows.policy, changing)
+
     def follow(self, name: str, follows: Synchronised, epoch: int) -> None:
         """Let what has changed in a relation wait for the next tick of a policy, or release what waits."""
         coming = self._workspace.rows(delta_of(follows.source))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Set
 
+from headwater.sql.names import fold
 from headwater.store.policies import Policy, When
 
 _UNIX = dt.datetime(1970, 1, 1)
@@ -72,6 +73,13 @@ class Ticks:
         if text not in self._known:
             self._known[text] = text in self._asked or self._ticks(policy)
         return self._known[text]
+
+    def may(self, policy: Policy, changing: Set[str]) -> bool:
+        """Whether a policy may tick, if nothing changes but some relations; asked at any time."""
+        names = {fold(one) for one in changing}
+        if policy.when is When.ON and str(policy) not in self._asked:
+            return fold(policy.name) in names
+        return str(policy) in self._asked or self._ticks(policy)
 
     def _ticks(self, policy: Policy) -> bool:
         match policy.when:

@@ -18,9 +18,11 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from headwater.engine import moves
 from headwater.engine.merges import Merge, Merged, carry_out
+from headwater.engine.moves import Move, Moved
 from headwater.engine.parcels import Order
 from headwater.engine.room import run_task
 from headwater.engine.workers import let_it_last, load_plan, worker
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("headwater")
+
+Result = TypeVar("Result")
 
 #: So many jobs are begun for the tasks of an epoch before it fails.
 MOST_JOBS = 3
@@ -84,17 +88,21 @@ class SparkRunner:
         Spark runs a task again that has died, but for those of a local master; and not more than some times. What a job
         did that failed does not count, so there can be another one.
         """
+        return self._tried(lambda: self._job(plan, order, levels, partitions), "the tasks of an epoch")
+
+    def _tried(self, job: Callable[[], list[Result]], what: str) -> list[Result]:
+        """What a job gives, or another one after it if it fails."""
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
         for left in reversed(range(MOST_JOBS)):
             try:
-                return self._job(plan, order, levels, partitions)
+                return job()
             except (PySparkException, Py4JError) as error:
                 missing = _missing(str(error))
                 if not left or missing is not None:
-                    raise _failed(error, missing) from error
-                log.warning("the tasks of an epoch failed, and are run again: %s", reason_of(str(error)))
+                    raise _failed(error, missing, what) from error
+                log.warning("%s failed, and are run again: %s", what, reason_of(str(error)))
         raise AssertionError("the last job either ends or fails")
 
     @property
@@ -125,6 +133,17 @@ class SparkRunner:
         with suppress(Exception):  # whatever it is, Spark is not there any more
             if self.ready:
                 self.session.sparkContext.cancelJobGroup(self._merges)
+
+    def run_moves(self, shares: Sequence[Sequence[Move]]) -> list[Moved]:
+        """See `headwater.engine.away.Runner`."""
+        return self._tried(lambda: self._moves(shares), "tasks that divide segments anew")
+
+    def _moves(self, shares: Sequence[Sequence[Move]]) -> list[Moved]:
+        context = self.session.sparkContext
+        with workers_like_us(context):
+            tasks = context.parallelize(shares, len(shares)).mapPartitions(_move)
+            tasks._jrdd  # noqa: B018  see `_job`
+        return list(tasks.collect())
 
     def _job(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         context = self.session.sparkContext
@@ -223,6 +242,12 @@ def _put_together(shares: Iterable[Sequence[Merge]]) -> Iterator[Merged]:
         for one in share:
             yield carry_out(worker(one.memory or memory_of_task()), one)
     let_it_last()
+
+
+def _move(shares: Iterable[Sequence[Move]]) -> Iterator[Moved]:
+    for share in shares:
+        for one in share:
+            yield moves.carry_out(worker(one.memory or memory_of_task()).instance, one)
 
 
 def memory_of_task() -> int:

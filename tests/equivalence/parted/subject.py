@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import random
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -39,7 +40,8 @@ class Headwater:
 
     With `observes` somebody wants to know all changes. In every other case it does with few parts what it would do with
     many: it looks in every second one whether rows are alone in their groups, and builds two parts at once. In two of
-    five cases programs run as in tasks, every other time that the warehouse is opened.
+    five cases programs run as in tasks, every other time that the warehouse is opened; what they maintain is divided
+    anew now and then.
     """
 
     def __init__(self, case: Case, observes: bool) -> None:
@@ -55,7 +57,10 @@ class Headwater:
         if tasks:
             self._limits.enter_context(mock.patch("headwater.engine.merges.MOST_SEGMENTS", 3))
             self._limits.enter_context(mock.patch("headwater.engine.merges.STAGGERED", 2))
+            self._limits.enter_context(mock.patch("headwater.engine.moving.FEW_BYTES", 0))
         self._opened = itertools.count()
+        #: Rolls for how many partitions there are.
+        self._division = random.Random(case.seed)
         self.database = self._open()
         self.changes: dict[str, Bag] = {}
         for relation in case.relations:
@@ -64,7 +69,8 @@ class Headwater:
     def _open(self) -> hw.Database:
         where = Path(self._folder.name, "warehouse") if self._folder else ":memory:"
         if self._runner is not None and next(self._opened) % 2 == 0:
-            database = hw.Database(where, placement="tasks", runner=self._runner, partitions=3)
+            partitions = self._division.choice((1, 2, 3, 5))
+            database = hw.Database(where, placement="tasks", runner=self._runner, partitions=partitions)
         else:
             database = hw.Database(where)
         if self._observes:
@@ -122,6 +128,8 @@ class Headwater:
         engine = self.database.engine
         if self.database.consolidator.merger is not None:
             self.database.consolidator.merger.work()
+        if engine.away is not None:
+            self.database.execute(f"ALTER WAREHOUSE SET PARTITIONS {self._division.choice((1, 2, 3, 5))}")
         for relation in engine.catalog:
             names = [one.name for one in relation.program.maps] if relation.program else [relation.name]
             with contextlib.closing(self.database.warehouse.reader()) as reader:
