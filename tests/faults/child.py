@@ -69,7 +69,7 @@ def leftovers(db: hw.Database) -> list[str]:
     assert db.consolidator.wait(30)
     listed = {path for copy in away.segments.relations for path in away.segments.paths(copy)}
     there = {str(path) for path in (folder.resolve() / FOLDER).rglob("*") if path.is_file()}
-    return sorted(there - {path for _, path in away._spent} ^ listed)
+    return sorted(there - {path for _, path in away.files.spent} ^ listed)
 
 
 def definitions(db: hw.Database) -> dict[str, str]:

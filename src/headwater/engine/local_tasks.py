@@ -10,13 +10,13 @@ import pickle
 import random
 import threading
 from collections.abc import Generator, Sequence
-from pathlib import Path
 
 from headwater.engine.merges import Merge, Merged, carry_out
 from headwater.engine.parcels import Order, Parcel
 from headwater.engine.room import run_task
 from headwater.engine.workers import Worker, load_plan
 from headwater.errors import UserError
+from headwater.store.storage import storage_of
 
 
 class LocalRunner:
@@ -70,7 +70,7 @@ class LocalRunner:
         """They do not take long here."""
 
     def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
-        told: Order = pickle.loads(Path(order).read_bytes())
+        told: Order = pickle.loads(storage_of(order).read(order))
         parcels: list[Parcel] = []
         for level in range(1, levels + 1):
             sent: list[Parcel] = []

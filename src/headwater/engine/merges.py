@@ -10,7 +10,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 
@@ -18,6 +17,7 @@ from headwater.engine.segment_files import other_than_listed, put_together, segm
 from headwater.engine.tasks import CopyPlan
 from headwater.engine.workers import Worker
 from headwater.store.segments import Segment
+from headwater.store.storage import storage_of
 
 #: So many segments of a copy lie beside each other in a partition, and a few more, not as many everywhere, so that not
 #: all are put together at the same time; then the youngest are.
@@ -117,7 +117,7 @@ def carry_out(mine: Worker, merge: Merge) -> Merged:
             if other is not None:
                 return Merged(merge.key, problem=f"{other[0]}: {other[1]}")
             written = put_together(connection, copy, files, path, merge.floor)
-        size = Path(path).stat().st_size
+        size = storage_of(path).size_written(path)
     except (duckdb.Error, OSError) as error:
         return Merged(merge.key, problem=str(error).strip().split("\n", 1)[0])
     new = Segment(path, files[0].first, files[-1].last, written, size, files[-1].generation)

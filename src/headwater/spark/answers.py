@@ -112,7 +112,7 @@ class Answers:
         def lies(name: str, found: Lying) -> None:
             assert away is not None
             self._lying[name] = found
-            away.hold(found.paths)
+            away.files.hold(found.paths)
 
         def write(name: str, schema: pa.Schema, rows: Iterator[pa.Table]) -> None:
             with pq.ParquetWriter(self._file(name), in_utc(schema.empty_table()).schema) as file:
@@ -125,7 +125,7 @@ class Answers:
     def _release(self) -> None:
         for one in self._lying.values():
             assert self._engine.away is not None
-            self._engine.away.release(one.paths)
+            self._engine.away.files.release(one.paths)
         self._lying.clear()
 
     def close(self) -> None:

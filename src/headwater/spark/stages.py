@@ -17,7 +17,6 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.engine.merges import Merge, Merged, carry_out
@@ -26,6 +25,7 @@ from headwater.engine.room import run_task
 from headwater.engine.workers import load_plan, worker
 from headwater.errors import UserError
 from headwater.spark.failures import reason_of
+from headwater.store.storage import storage_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -203,7 +203,7 @@ def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Messa
 
         context = TaskContext.get()
         assert context is not None
-        told: Order = pickle.loads(Path(order).read_bytes())
+        told: Order = pickle.loads(storage_of(order).read(order))
         mine = worker(told.memory or memory_of_task())
         parcels = (Parcel(*parcel) for _, parcel in came) if level > 1 else ()
         for parcel in run_task(mine, load_plan(plan, mine), told, level, context.partitionId(), parcels):
