@@ -16,8 +16,9 @@ import duckdb
 from headwater.engine.segment_files import other_than_listed, put_together, segment_path
 from headwater.engine.tasks import CopyPlan
 from headwater.engine.workers import Worker
+from headwater.errors import UserError
 from headwater.store.segments import Segment
-from headwater.store.storage import storage_of
+from headwater.store.storage import said, storage_of
 
 #: So many segments of a copy lie beside each other in a partition, and a few more, not as many everywhere, so that not
 #: all are put together at the same time; then the youngest are.
@@ -111,6 +112,7 @@ def carry_out(mine: Worker, merge: Merge) -> Merged:
     """Put segments together; whatever comes in the way is reported, so that Spark need not try again."""
     copy, files = merge.copy, merge.segments
     try:
+        storage_of(merge.folder).lend(mine.instance)
         path = segment_path(merge.folder, copy.name, merge.partition, files[-1].last, merge.attempt)
         with mine.instance.cursor() as connection:
             other = other_than_listed(connection, files)  # else what was lost would not be missed any more
@@ -118,7 +120,7 @@ def carry_out(mine: Worker, merge: Merge) -> Merged:
                 return Merged(merge.key, problem=f"{other[0]}: {other[1]}")
             written = put_together(connection, copy, files, path, merge.floor)
         size = storage_of(path).size_written(path)
-    except (duckdb.Error, OSError) as error:
-        return Merged(merge.key, problem=str(error).strip().split("\n", 1)[0])
+    except (duckdb.Error, OSError, UserError) as error:
+        return Merged(merge.key, problem=said(error))
     new = Segment(path, files[0].first, files[-1].last, written, size, files[-1].generation)
     return Merged(merge.key, new)

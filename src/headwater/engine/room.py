@@ -59,6 +59,7 @@ def run_task(
 ) -> Generator[Parcel, None, None]:
     """Do what is to be done at a level in a partition; gives what goes on to others, and a report at last."""
     rooms = {one.number: one for one in plan.levels[level - 1]}
+    storage_of(order.folder).lend(mine.instance)
     task = _Task(mine, plan, order, level, partition)
     try:
         for parcel in parcels:

@@ -11,7 +11,7 @@ from headwater.algebra.parts import PART
 from headwater.emit.layout import EPOCH, sql, store_table
 from headwater.engine.tasks import CopyPlan
 from headwater.store.segments import ALL, Segment
-from headwater.store.storage import SEGMENTS, storage_of
+from headwater.store.storage import SEGMENTS, said, storage_of
 
 #: What a byte of a segment takes in memory, about.
 _UNPACKED = 5
@@ -53,7 +53,7 @@ def broken_one(
     read = "max(hash(segment))" if deep or error is not None else f'max("{EPOCH}")'
     with duckdb.connect(":memory:") as connection:
         for one in segments:
-            storage_of(one.path).lend(connection)
+            storage_of(one.path).lend(connection, anew=True)
             other = of_other_size([one])
             if other is not None:
                 return other
@@ -63,7 +63,7 @@ def broken_one(
             except duckdb.OutOfMemoryException:
                 raise
             except duckdb.Error as problem:
-                return one.path, str(problem).strip().split("\n", 1)[0]
+                return one.path, said(problem)
             if rows != one.rows:
                 return one.path, f"it has {rows:,} rows, and should have {one.rows:,}"
     return None
@@ -79,7 +79,8 @@ def of_other_size(segments: Iterable[Segment], reading: bool = False) -> tuple[s
     there = list(segments)
     if not there:
         return None
-    sizes = storage_of(there[0].path).sizes([one.path for one in there], reading)
+    expected = [one.size for one in there] if reading else None
+    sizes = storage_of(there[0].path).sizes([one.path for one in there], expected)
     for one, size in zip(there, sizes, strict=True):
         if size is None:
             return one.path, "it is gone"
@@ -101,7 +102,7 @@ def other_than_listed(connection: duckdb.DuckDBPyConnection, segments: Sequence[
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        return broken_one(segments) or (segments[0].path, str(error).strip().split("\n", 1)[0])
+        return broken_one(segments) or (segments[0].path, said(error))
     for one in segments:
         if rows.get(one.path) != one.rows:
             return one.path, f"it has {rows.get(one.path, 0):,} rows, and should have {one.rows:,}"

@@ -17,10 +17,10 @@ from headwater.emit.layout import sql, store_table
 from headwater.engine.segment_files import WRITTEN, copy_to, in_quotes, order_by, segment_path
 from headwater.engine.tasks import PARTITIONS, CopyPlan
 from headwater.store.segments import ALL, Segment
-from headwater.store.storage import storage_of
+from headwater.store.storage import ON_THE_WAY, storage_of
 
 #: The folder of rows on their way.
-SENDING = "sending"
+SENDING = ON_THE_WAY
 #: So many partitions are few.
 FEW_PARTITIONS = 16
 _TO = "#to"

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence, Set
 from headwater.engine.parcels import RETURNED
 from headwater.engine.segment_files import attempt_of
 from headwater.engine.sending import SENDING
-from headwater.store.storage import remove_files, storage_of
+from headwater.errors import UserError
+from headwater.store.storage import LOCAL, remove_files, storage_of
 
 #: Files that count no longer are removed after so many seconds: somebody may still read them.
 GRACE_SECONDS = 60.0
@@ -80,7 +81,8 @@ class SpentFiles:
             remove_files(gone)
         self.spent = kept
         if self._swept < now - SWEEP_SECONDS:
-            self._sweep(listed(), time.time() - SWEEP_SECONDS)
+            with contextlib.suppress(UserError):
+                self._sweep(listed(), time.time() - SWEEP_SECONDS)
 
     def undone(self, listed: Set[str] | None) -> None:
         """A transaction is undone: what it wrote counts nowhere.
@@ -89,9 +91,10 @@ class SpentFiles:
             listed: what counts all the same; None if that is not known, so that files stay until it is.
         """
         storage = storage_of(self._folder)
-        for attempt in self._attempts if listed is not None else ():
-            storage.remove([one for one in storage.segments(self._folder, attempt) if one not in (listed or ())])
-            storage.remove_tree(f"{self._folder}/{RETURNED}/{attempt}")
+        with contextlib.suppress(UserError):  # a storage that is not reached: they are swept up later
+            for attempt in self._attempts if listed is not None else ():
+                storage.remove([one for one in storage.segments(self._folder, attempt) if one not in (listed or ())])
+                storage.remove_tree(f"{self._folder}/{RETURNED}/{attempt}")
         self._attempts.clear()
 
     def remove_leftovers(self, listed: Set[str]) -> None:
@@ -104,6 +107,7 @@ class SpentFiles:
         storage = storage_of(self._folder)
         for name in (EPOCHS, RETURNED, SENDING, PLANS):
             storage.remove_tree(f"{self._folder}/{name}")
+        LOCAL.remove_tree(f"{storage.scratch(self._folder)}/{SENDING}")
 
     def _sweep(self, listed: Set[str], before: float | None) -> None:
         """Remove segments that count nowhere; those that were written before a moment, if one is given."""

@@ -23,6 +23,7 @@ from headwater.spark.session import start_session
 from headwater.spark.stages import memory_of_task, memory_setting, workers_like_us
 from headwater.spark.tables import in_utc
 from headwater.spark.types import quoted, spark_schema
+from headwater.store.storage import means_of, mount
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -137,9 +138,10 @@ class Answers:
 def evaluated(session: SparkSession, one: Lying, schema: StructType) -> DataFrame:
     """What lies away, each partition evaluated in a task."""
     memory = memory_setting(session) or memory_of_task()
-    count = len(one.partitions)
+    count, means = len(one.partitions), means_of(one.paths[0])
 
     def evaluate(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mount(means)
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for rows in one.rows(number, memory):

@@ -25,7 +25,7 @@ from headwater.engine.room import run_task
 from headwater.engine.workers import load_plan, worker
 from headwater.errors import UserError
 from headwater.spark.failures import reason_of
-from headwater.store.storage import storage_of
+from headwater.store.storage import Means, means_of, mount, storage_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -114,7 +114,8 @@ class SparkRunner:
             context = self.session.sparkContext
             context.setJobGroup(self._merges, "Headwater puts segments together")  # of this thread
             with workers_like_us(context):
-                tasks = context.parallelize(shares, len(shares)).mapPartitions(_put_together)
+                means = means_of(shares[0][0].folder)
+                tasks = context.parallelize(shares, len(shares)).mapPartitions(_put_together(means))
                 tasks._jrdd  # noqa: B018  see `_job`
             return list(tasks.collect())
         except (PySparkException, Py4JError) as error:
@@ -128,10 +129,10 @@ class SparkRunner:
     def _job(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         context = self.session.sparkContext
         with workers_like_us(context):
-            first = context.parallelize(range(partitions), partitions)
-            sent = first.mapPartitions(_stage(plan, order, 1))
+            first, means = context.parallelize(range(partitions), partitions), means_of(order)
+            sent = first.mapPartitions(_stage(plan, order, 1, means))
             for level in range(2, levels + 1):
-                sent = sent.partitionBy(partitions, _itself).mapPartitions(_stage(plan, order, level))
+                sent = sent.partitionBy(partitions, _itself).mapPartitions(_stage(plan, order, level, means))
             sent._jrdd  # noqa: B018  the last stage, too, takes Python's program from the context now
         return [parcel.data for _, parcel in sent.collect()]
 
@@ -195,7 +196,7 @@ def _failed(error: Exception, missing: str | None, what: str = "the tasks of an 
     )
 
 
-def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Messages]:
+def _stage(plan: str, order: str, level: int, means: Means | None) -> Callable[[Iterable[Any]], Messages]:
     """What a task of a level does with what comes to it."""
 
     def run(came: Iterable[Any]) -> Messages:
@@ -203,8 +204,10 @@ def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Messa
 
         context = TaskContext.get()
         assert context is not None
+        mount(means)
         told: Order = pickle.loads(storage_of(order).read(order))
         mine = worker(told.memory or memory_of_task())
+        mount(means, mine.folder)
         parcels = (Parcel(*parcel) for _, parcel in came) if level > 1 else ()
         for parcel in run_task(mine, load_plan(plan, mine), told, level, context.partitionId(), parcels):
             yield parcel.partition, parcel
@@ -214,10 +217,17 @@ def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Messa
     return run
 
 
-def _put_together(shares: Iterable[Sequence[Merge]]) -> Iterator[Merged]:
-    for share in shares:
-        for one in share:
-            yield carry_out(worker(one.memory or memory_of_task()), one)
+def _put_together(means: Means | None) -> Callable[[Iterable[Sequence[Merge]]], Iterator[Merged]]:
+    """What a task does with its shares."""
+
+    def run(shares: Iterable[Sequence[Merge]]) -> Iterator[Merged]:
+        for share in shares:
+            for one in share:
+                mine = worker(one.memory or memory_of_task())
+                mount(means, mine.folder)
+                yield carry_out(mine, one)
+
+    return run
 
 
 def memory_of_task() -> int:

@@ -10,40 +10,46 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
+import tempfile
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import duckdb
 import pyarrow as pa
 
 from headwater.errors import UserError
 
-#: Below a folder of segments, where they are: by copy and partition.
-SEGMENTS = "segments"
+if TYPE_CHECKING:
+    from headwater.store.remote_storage import Remote
+
+#: Below a folder of segments, where they are, by copy and partition; and below a local one, files on their way.
+SEGMENTS, ON_THE_WAY = "segments", "sending"
 _PROTOCOL = "://"
 
 
 class Storage(Protocol):
     """What is done with files of a place."""
 
-    def lend(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Let an instance of DuckDB read the files."""
+    def lend(self, connection: duckdb.DuckDBPyConnection, anew: bool = False) -> None:
+        """Let an instance of DuckDB read the files; with `anew`, as they are now, whatever is remembered of them."""
         ...
 
     def make_folder(self, folder: str) -> None:
         """Let there be a folder, where there are such."""
         ...
 
-    def sizes(self, paths: Sequence[str], reading: bool = False) -> list[int | None]:
+    def sizes(self, paths: Sequence[str], expected: Sequence[int] | None = None) -> list[int | None]:
         """How large files are, in bytes; None for one that is gone.
 
         Args:
             paths: which.
-            reading: they are about to be read.
+            expected: how large they should be, if they are about to be read.
         """
         ...
 
@@ -95,13 +101,13 @@ class Storage(Protocol):
 class Local:
     """Files of this machine, or of one that it has mounted."""
 
-    def lend(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def lend(self, connection: duckdb.DuckDBPyConnection, anew: bool = False) -> None:
         """DuckDB reads local files anyway."""
 
     def make_folder(self, folder: str) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
 
-    def sizes(self, paths: Sequence[str], reading: bool = False) -> list[int | None]:
+    def sizes(self, paths: Sequence[str], expected: Sequence[int] | None = None) -> list[int | None]:
         return [_size(path) for path in paths]
 
     def size_written(self, path: str) -> int:
@@ -151,8 +157,21 @@ class Local:
         return pa.OSFile(path)
 
 
+@dataclass(frozen=True)
+class Means:
+    """How a storage is reached; it goes to workers, and is neither written down nor shown.
+
+    Attributes:
+        root: the folder there; paths below it lie on this storage.
+        options: for the package that knows the protocol: keys, the address of a server, and the like.
+    """
+
+    root: str
+    options: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+
 LOCAL = Local()
-_mounted: dict[str, Storage] = {}
+_mounted: dict[str, Remote] = {}
 
 
 def is_remote(path: str) -> bool:
@@ -168,22 +187,63 @@ def storage_of(path: str) -> Storage:
     """
     if not is_remote(path):
         return LOCAL
-    for root, one in _mounted.items():
-        if path.startswith(root):
-            return one
-    raise UserError(
-        "HW433", f"{path} lies on a storage that this process was not told of", hint="open the warehouse anew"
-    )
+    found = _remote(path)
+    if found is None:
+        raise UserError(
+            "HW433", f"{path} lies on a storage that this process was not told of", hint="open the warehouse anew"
+        )
+    return found
 
 
-def mount(root: str, storage: Storage) -> None:
-    """Let this process know a storage: where paths lie that begin so."""
-    _mounted[root] = storage
+def means_of(path: str) -> Means | None:
+    """What a worker is to be told so that it reaches a path; nothing for a local one."""
+    found = _remote(path) if is_remote(path) else None
+    return found.means if found is not None else None
+
+
+def _remote(path: str) -> Remote | None:
+    return next((one for root, one in _mounted.items() if path.startswith(root)), None)
+
+
+def mount(means: Means | None, scratch: str | None = None) -> None:
+    """Let this process know a storage.
+
+    Args:
+        means: how it is reached; None for local files, of which nothing needs to be known.
+        scratch: a local folder for files on their way there; until one is given, that of all temporary files.
+
+    Raises:
+        UserError: HW433, there is no package for it, or it refuses the options.
+    """
+    if means is None:
+        return
+    found = _mounted.get(means.root)
+    if found is not None and found.means == means:
+        found.way = scratch or found.way
+        return
+    try:
+        from headwater.store.remote_storage import Remote
+    except ModuleNotFoundError as error:
+        raise UserError(
+            "HW433",
+            f"{means.root} cannot be reached: there is no package {error.name}",
+            hint="pip install 'headwater[s3]', here and for Spark's workers; for another storage than s3, fsspec and "
+            "the package for it",
+        ) from None
+    _mounted[means.root] = Remote(means, scratch or tempfile.gettempdir())
 
 
 def unmount(root: str) -> None:
-    """Forget a storage."""
-    _mounted.pop(root, None)
+    """Forget a storage, when what is to be removed there is."""
+    found = _mounted.pop(root, None)
+    if found is not None:
+        found.close()
+
+
+def finish(root: str) -> None:
+    """Wait until what is to be removed below a folder is."""
+    if root in _mounted:
+        _mounted[root].finish()
 
 
 def remove_files(paths: Iterable[str]) -> None:
@@ -201,3 +261,16 @@ def _size(path: str) -> int | None:
         return os.stat(path).st_size
     except OSError:
         return None
+
+
+def said(error: BaseException) -> str:
+    """What an error says in one line; of one that Python raised below DuckDB, its last line.
+
+    >>> said(OSError('Traceback (most recent call last):\\n  File "x.py", line 1\\nOSError: "x": it is gone\\n\\nLINE'))
+    '"x": it is gone'
+    """
+    text = str(error).strip()
+    if text.startswith("Traceback"):
+        told = re.findall(r"^(?:\w+\.)*\w+(?:Error|Exception): (.+)$", text, re.MULTILINE)
+        return str(told[-1]) if told else text.rsplit("\n", 1)[-1]
+    return text.split("\n", 1)[0]
