@@ -361,13 +361,13 @@ def test_readers_keep_the_files_that_they_read(tmp_path: Path, by_hand: None, mo
         merger, lying = merger_of(db), db.engine.away
         assert lying is not None
         paths = [one.path for merge in merger.due() for one in merge.segments]
-        lying.hold(paths[:1])
+        lying.files.hold(paths[:1])
         assert merger.work() > 0
         assert all(Path(path).exists() for path in paths)
         monkeypatch.setattr(spent_files, "GRACE_SECONDS", -1.0)
         fill(db, 5, 1)
         assert [Path(path).exists() for path in paths] == [True] + [False] * (len(paths) - 1)
-        lying.release(paths[:1])
+        lying.files.release(paths[:1])
         fill(db, 6, 1)
         assert not Path(paths[0]).exists()
         check(db, 7)

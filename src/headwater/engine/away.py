@@ -551,10 +551,15 @@ class Away:
         return {path for copy in self.segments.relations for path in self.segments.paths(copy)}
 
 
-def bring_all_home(engine: Engine) -> None:
-    """Let a warehouse whose maps lie away have them in its file again, inside the caller's transaction."""
-    if Segments(engine.connection).relations and engine.warehouse.folder is not None:
-        away = Away(engine, Nobody(), 1, engine.warehouse.folder.resolve() / FOLDER)
+def bring_all_home(engine: Engine, folder: str) -> None:
+    """Let a warehouse whose maps lie away have them in its file again, inside the caller's transaction.
+
+    Args:
+        engine: whose.
+        folder: where they lie.
+    """
+    if Segments(engine.connection).relations:
+        away = Away(engine, Nobody(), 1, folder)
         away.bring_home(away.relations)
 
 
