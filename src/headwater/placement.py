@@ -118,10 +118,10 @@ def _settle_away(
     partitions: int | None,
     segments: str | None,
 ) -> None:
+    place.move(segments)
     on_spark = _OnSpark(folder, spark) if runner is None else None
     before = stored_partitions(engine)
     wanted = partitions or before or (on_spark.cores if on_spark is not None else 2)
-    place.move(segments)
     with engine.transaction():
         relocate(engine.connection, folder)
         _store(engine, _PLACEMENT, "tasks")

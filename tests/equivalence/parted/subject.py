@@ -64,7 +64,9 @@ class Headwater:
     def _open(self) -> hw.Database:
         where = Path(self._folder.name, "warehouse") if self._folder else ":memory:"
         if self._runner is not None and next(self._opened) % 2 == 0:
-            database = hw.Database(where, placement="tasks", runner=self._runner, partitions=3)
+            seed = self._case.seed
+            place = f"memory://parts/{seed}" if seed % 3 == 0 else None
+            database = hw.Database(where, placement="tasks", runner=self._runner, partitions=3, segments=place)
         else:
             database = hw.Database(where)
         if self._observes:
