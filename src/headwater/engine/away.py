@@ -251,7 +251,8 @@ class Away:
             raise
         finally:
             storage.remove_tree(room)
-            storage.remove_tree(f"{order.folder}/{RETURNED}/{order.attempt}")
+            if order.returned:
+                storage.remove_tree(f"{order.folder}/{RETURNED}/{order.attempt}")
 
     def _reports(self, plan: TaskPlan, order: str) -> list[Report]:
         """Run the tasks of an epoch until what they report goes together."""

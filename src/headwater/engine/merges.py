@@ -112,14 +112,16 @@ def carry_out(mine: Worker, merge: Merge) -> Merged:
     """Put segments together; whatever comes in the way is reported, so that Spark need not try again."""
     copy, files = merge.copy, merge.segments
     try:
-        storage_of(merge.folder).lend(mine.instance)
+        storage = storage_of(merge.folder)
+        storage.lend(mine.instance)
         path = segment_path(merge.folder, copy.name, merge.partition, files[-1].last, merge.attempt)
         with mine.instance.cursor() as connection:
             other = other_than_listed(connection, files)  # else what was lost would not be missed any more
             if other is not None:
                 return Merged(merge.key, problem=f"{other[0]}: {other[1]}")
             written = put_together(connection, copy, files, path, merge.floor)
-        size = storage_of(path).size_written(path)
+        size = storage.size_written(path)
+        storage.settle()
     except (duckdb.Error, OSError, UserError) as error:
         return Merged(merge.key, problem=said(error))
     new = Segment(path, files[0].first, files[-1].last, written, size, files[-1].generation)

@@ -44,7 +44,7 @@ from headwater.engine.tasks import PARTITIONS, CopyPlan, RoomPlan, Run, Shipment
 from headwater.engine.workers import STORES_SHARE, Cached, Lying, Worker
 from headwater.errors import UserError
 from headwater.store.segments import ALL, Segment
-from headwater.store.storage import storage_of
+from headwater.store.storage import Storage, storage_of
 
 #: A table is read again from segments when it has so many times their rows, and some more.
 DEAD, FEW_ROWS = 2, 10_000
@@ -59,7 +59,8 @@ def run_task(
 ) -> Generator[Parcel, None, None]:
     """Do what is to be done at a level in a partition; gives what goes on to others, and a report at last."""
     rooms = {one.number: one for one in plan.levels[level - 1]}
-    storage_of(order.folder).lend(mine.instance)
+    storage = storage_of(order.folder)
+    storage.lend(mine.instance)
     task = _Task(mine, plan, order, level, partition)
     try:
         for parcel in parcels:
@@ -75,16 +76,24 @@ def run_task(
             builds = room.parts.keys() & order.parts.building
             if room.number in task.open or order.advanced or builds or releases(room, order, partition):
                 yield from task.run(room)
+        storage.settle()
     except _Blamed:
-        pass
+        _let_settle(storage)
     except BaseException as error:
         task.give_up()
+        _let_settle(storage)
         if not isinstance(error, Exception) or not is_full(error):
             raise
         task.report.unwritten = str(error).strip().split("\n", 1)[0]  # Spark need not try again
     if task.report.failed is not None or task.report.broken is not None or task.report.refused is not None:
         task.give_up()
     yield Parcel(0, partition, 0, "report", task.report.pack(), task.report.run)
+
+
+def _let_settle(storage: Storage) -> None:
+    """Wait for what is on its way, whatever comes of it: who removes what a task has written must find all of it."""
+    with contextlib.suppress(Exception):
+        storage.settle()
 
 
 class _Task:
@@ -437,13 +446,14 @@ class _Task:
     def _merge(self, copy: CopyPlan, partition: int, files: tuple[Segment, ...]) -> Segment:
         """Put segments together, of which the last is new."""
         path, new = self._path(copy, partition), files[-1]
+        storage = storage_of(path)
+        storage.settle()
         connection = self._worker.instance.cursor()
         try:
             with self._reading(files):
                 written = put_together(connection, copy, files, path, self._order.parts.floor(copy.relation))
         finally:
             connection.close()
-        storage = storage_of(path)
         storage.remove([new.path])
         return Segment(path, files[0].first, new.last, written, storage.size_written(path), new.generation)
 

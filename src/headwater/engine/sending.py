@@ -7,6 +7,7 @@ rows of each of them in the source: reading costs less than writing.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +57,13 @@ def written(
             if rows:
                 yield partition, Segment(path, 0, epoch, rows, storage.size_written(path), generation)
             else:
+                storage.settle()
                 storage.remove([path])
+        storage.settle()
+    except BaseException:
+        with contextlib.suppress(Exception):  # who removes what was written must find all of it
+            storage.settle()
+        raise
     finally:
         shutil.rmtree(on_the_way, ignore_errors=True)
 

@@ -16,7 +16,7 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +36,8 @@ WHOLE_BYTES, KEPT_BYTES = 4 << 20, 64 << 20
 REQUESTS = 16
 #: A file that is read from its beginning to its end is read in pieces of so many bytes.
 _PIECE_BYTES = 8 << 20
+#: Of so many files it is remembered how large they were written.
+_REMEMBERED = 1000
 
 One = TypeVar("One")
 Made = TypeVar("Made")
@@ -59,6 +61,9 @@ class Remote:
         self._written: OrderedDict[str, int] = OrderedDict()
         self._pool = ThreadPoolExecutor(REQUESTS, "headwater-storage")
         self._removing: list[Future[None]] = []
+        self._threads = threading.local()
+        #: Whether the storage has folders that stay when they are empty; None if that was not seen yet.
+        self._has_folders: bool | None = None
         try:
             self._fs, self._inner_root = url_to_fs(means.root, **means.options)
         except ImportError as error:
@@ -160,8 +165,10 @@ class Remote:
         try:
             self._remove([self._inner(path) for path in self._find(folder)])
             inner = self._inner(folder)
-            if self._fs.isdir(inner):  # of a storage that has folders
-                self._fs.rm(inner, recursive=True)
+            if self._has_folders is not False:
+                self._has_folders = self._fs.isdir(inner)
+                if self._has_folders:
+                    self._fs.rm(inner, recursive=True)
         except FileNotFoundError:
             pass
         except Exception as error:
@@ -181,32 +188,55 @@ class Remote:
 
     @contextlib.contextmanager
     def writing(self, path: str) -> Iterator[str]:
-        with self._here() as here:
-            file = f"{here}/{path.rpartition('/')[2]}"
+        here = self._make_here()
+        file = f"{here}/{path.rpartition('/')[2]}"
+        try:
             yield file
+            self._written[path] = os.stat(file).st_size
+            while len(self._written) > _REMEMBERED:
+                self._written.popitem(last=False)
+        except BaseException:
+            shutil.rmtree(here, ignore_errors=True)
+            raise
+        self._of_thread.append(self._pool.submit(self._put_and_forget, file, path, here))
+
+    @property
+    def _of_thread(self) -> list[Future[None]]:
+        """What this thread has written and is on its way."""
+        found: list[Future[None]] | None = getattr(self._threads, "uploads", None)
+        if found is None:
+            found = self._threads.uploads = []
+        return found
+
+    def settle(self) -> None:
+        uploads, self._threads.uploads = self._of_thread, []
+        wait(uploads)
+        for one in uploads:
+            one.result()
+
+    def _put_and_forget(self, file: str, path: str, here: str) -> None:
+        try:
             self._put(file, path)
+        finally:
+            shutil.rmtree(here, ignore_errors=True)
 
     @contextlib.contextmanager
     def filling(self, folder: str) -> Iterator[str]:
-        with self._here() as here:
+        here = self._make_here()
+        try:
             yield here
             self._at_once(lambda name: self._put(f"{here}/{name}", f"{folder}/{name}"), sorted(os.listdir(here)))
-
-    @contextlib.contextmanager
-    def _here(self) -> Iterator[str]:
-        here = Path(self.way) / ON_THE_WAY / uuid.uuid4().hex
-        here.mkdir(parents=True)
-        try:
-            yield str(here)
         finally:
             shutil.rmtree(here, ignore_errors=True)
+
+    def _make_here(self) -> str:
+        here = Path(self.way) / ON_THE_WAY / uuid.uuid4().hex
+        here.mkdir(parents=True)
+        return str(here)
 
     def _put(self, file: str, path: str) -> None:
         with self._reaching(writing=True):
             self._fs.put_file(file, self._inner(path))
-        self._written[path] = os.stat(file).st_size
-        while len(self._written) > REQUESTS:
-            self._written.popitem(last=False)
 
     def write(self, path: str, data: bytes) -> None:
         with self._reaching(writing=True):
@@ -218,6 +248,9 @@ class Remote:
         return found
 
     def stream(self, path: str) -> pa.NativeFile:
+        first = self.part(path, 0, _PIECE_BYTES)  # mostly that is all of it
+        if len(first) < _PIECE_BYTES:
+            return pa.BufferReader(first)
         with self._reaching():
             return pa.PythonFile(self._fs.open(self._inner(path), "rb", block_size=_PIECE_BYTES), "r")
 

@@ -78,11 +78,15 @@ class Storage(Protocol):
         ...
 
     def writing(self, path: str) -> AbstractContextManager[str]:
-        """Gives the local file to write, which is at its place when the block has ended, unless that failed."""
+        """Gives the local file to write; it is at its place when this thread has settled, unless the block failed."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until what this thread has written is at its place."""
         ...
 
     def filling(self, folder: str) -> AbstractContextManager[str]:
-        """The same for a new folder with some files."""
+        """Gives a local folder for some files, which are at their place when the block has ended."""
         ...
 
     def write(self, path: str, data: bytes) -> None:
@@ -137,6 +141,9 @@ class Local:
         except BaseException:
             Path(path).unlink(missing_ok=True)
             raise
+
+    def settle(self) -> None:
+        """It is."""
 
     @contextlib.contextmanager
     def filling(self, folder: str) -> Iterator[str]:
