@@ -7,6 +7,7 @@ import logging
 import pickle
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -141,11 +142,42 @@ def test_a_segment_that_is_gone_is_named_and_made_anew(tmp_path: Path, server: S
         check(db, 2)
         fill(db, 2, 1)
         check(db, 3)
-        [damaged, *_] = [one for one in server.listed(prefix) if "/w-by" in one]
-        server.files.pipe_file(damaged, server.files.cat_file(damaged)[:-20] + 20 * b"x")
-        db.execute("REFRESH VIEW w")  # it looks at what is there, whatever it remembers
-        assert any(one.startswith("w") for one in db.engine.away.relations)  # type: ignore[union-attr]
+
+
+def test_a_segment_that_is_put_back(tmp_path: Path, server: Server, prefix: str) -> None:
+    """Nothing is remembered of what could not be read, at home and in tasks."""
+    folder = tmp_path / "w"
+    with opened(folder, server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 2)
+        there = {one: server.files.cat_file(one) for one in server.listed(prefix) if one.endswith(".parquet")}
+    for one, data in there.items():
+        server.files.pipe_file(one, b"x" * len(data))
+    with opened(folder, server.options) as db:
+        with pytest.raises(hw.UserError, match="HW409"):
+            db.query("SELECT * FROM w")
+        with pytest.raises(hw.UserError, match="HW409"):
+            fill(db, 2, 1)
+        for one, data in there.items():
+            server.files.pipe_file(one, data)
+        fill(db, 2, 1)
         check(db, 3)
+
+
+def test_nothing_is_listed_before_it_is_there(
+    tmp_path: Path, server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = remote_storage.Remote._put
+
+    def slowly(self: remote_storage.Remote, file: str, path: str) -> None:
+        time.sleep(0.2 if path.endswith(".parquet") else 0.0)
+        plain(self, file, path)
+
+    monkeypatch.setattr(remote_storage.Remote, "_put", slowly)
+    with opened(tmp_path / "w", server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 1)
+        check(db, 1)
 
 
 def test_an_epoch_that_fails_leaves_nothing(tmp_path: Path, server: Server, prefix: str) -> None:
@@ -277,6 +309,9 @@ def test_a_move_that_is_cut_short_leaves_nothing(tmp_path: Path, server: Server,
     assert server.listed(prefix)
     with opened(tmp_path / "w", server.options) as db:
         assert server.listed(prefix) == [] and "segments" not in db.status()
+        check(db, 1)
+    with opened(tmp_path / "w", server.options, prefix) as db:  # now nothing comes in the way
+        assert not list((tmp_path / "w" / "away").rglob("*.parquet"))
         check(db, 1)
 
 

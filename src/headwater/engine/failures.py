@@ -9,7 +9,7 @@ import duckdb
 from headwater.emit.scalars import explain_runtime_error
 from headwater.errors import HeadwaterError, InternalError, UserError
 from headwater.store import budget
-from headwater.store.storage import SEGMENTS, said
+from headwater.store.storage import SEGMENTS, forget, said
 from headwater.store.warehouse import DAMAGED
 
 #: Raised by a value: a division by zero, an overflow, a cast that does not fit.
@@ -87,6 +87,7 @@ def is_full(error: Exception) -> bool:
 
 def broken(path: str, reason: str) -> UserError:
     """A segment cannot be read."""
+    forget(path)
     return UserError(
         "HW409",
         f"{f'the segment {path}' if path else 'a segment'} cannot be read: {reason}",

@@ -53,7 +53,9 @@ def broken_one(
     read = "max(hash(segment))" if deep or error is not None else f'max("{EPOCH}")'
     with duckdb.connect(":memory:") as connection:
         for one in segments:
-            storage_of(one.path).lend(connection, anew=True)
+            storage = storage_of(one.path)
+            storage.forget()
+            storage.lend(connection)
             other = of_other_size([one])
             if other is not None:
                 return other
@@ -91,6 +93,13 @@ def of_other_size(segments: Iterable[Segment], reading: bool = False) -> tuple[s
 
 def other_than_listed(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> tuple[str, str] | None:
     """Which of some segments is not the file that was listed, by its size and what it says of its rows, and why."""
+    found = _other(connection, segments)
+    if found is not None:
+        storage_of(found[0]).forget()
+    return found
+
+
+def _other(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> tuple[str, str] | None:
     other = of_other_size(segments, reading=True)
     if other is not None:
         return other

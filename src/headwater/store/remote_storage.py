@@ -58,6 +58,8 @@ class Remote:
         """
         self.means, self.way = means, way
         self._kept = _Kept()
+        #: How often something was read anew: DuckDB keeps what it has read, too.
+        self.forgotten = 0
         self._written: OrderedDict[str, int] = OrderedDict()
         self._pool = ThreadPoolExecutor(REQUESTS, "headwater-storage")
         self._removing: list[Future[None]] = []
@@ -87,26 +89,27 @@ class Remote:
 
     # -- what DuckDB reads ---------------------------------------------------------------------------------------------
 
-    def lend(self, connection: duckdb.DuckDBPyConnection, anew: bool = False) -> None:
+    def lend(self, connection: duckdb.DuckDBPyConnection) -> None:
         protocol = self.means.root.partition("://")[0]
         if not connection.filesystem_is_registered(protocol):
-            connection.register_filesystem(_Files(protocol, _Kept() if anew else None))
+            connection.register_filesystem(_Files(protocol))
 
-    def data(self, path: str, kept: _Kept | None = None) -> bytes | None:
+    def forget(self) -> None:
+        self._kept.drop(None)
+        self.forgotten += 1
+
+    def data(self, path: str) -> bytes | None:
         """All that is in a file, if it is small."""
-        kept = kept or self._kept
-        found = kept.data.get(path)
+        found = self._kept.data.get(path)
         if found is not None:
             return found
-        if self.size(path, kept) > WHOLE_BYTES:
-            return None
-        return self._fetch(path, kept)
+        return self._fetch(path) if self.size(path) <= WHOLE_BYTES else None
 
-    def size(self, path: str, kept: _Kept | None = None) -> int:
-        kept = kept or self._kept
-        if path not in kept.sizes:
-            kept.sizes[path] = int(self._info(path)["size"])
-        return kept.sizes[path]
+    def size(self, path: str) -> int:
+        found = self._kept.sizes.get(path)
+        if found is None:
+            found = self._kept.sizes[path] = int(self._info(path)["size"])
+        return found
 
     def part(self, path: str, begin: int, end: int) -> bytes:
         """Some of a file's bytes."""
@@ -114,10 +117,9 @@ class Remote:
             found: bytes = self._fs.cat_file(self._inner(path), start=begin, end=end)
         return found
 
-    def _fetch(self, path: str, kept: _Kept) -> bytes:
-        with self._reaching():
-            found: bytes = self._fs.cat_file(self._inner(path))
-        kept.put(path, found)
+    def _fetch(self, path: str) -> bytes:
+        found = self.read(path)
+        self._kept.put(path, found)
         return found
 
     # -- files ---------------------------------------------------------------------------------------------------------
@@ -130,7 +132,7 @@ class Remote:
             path, size = one
             try:
                 if size <= WHOLE_BYTES:
-                    return len(self._kept.data.get(path) or self._fetch(path, self._kept))
+                    return len(self._kept.data.get(path) or self._fetch(path))
                 return int(self._info(path)["size"])
             except FileNotFoundError:
                 return None
@@ -312,9 +314,10 @@ class _Kept:
                 self._bytes -= len(gone)
                 del self.sizes[oldest]
 
-    def drop(self, paths: Iterable[str]) -> None:
+    def drop(self, paths: Iterable[str] | None) -> None:
+        """Let go of some files, or of all."""
         with self._lock:
-            for path in paths:
+            for path in list(self.sizes) if paths is None else paths:
                 self._bytes -= len(self.data.pop(path, b""))
                 self.sizes.pop(path, None)
 
@@ -324,28 +327,27 @@ class _Files(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     cachable = False
 
-    def __init__(self, protocol: str, kept: _Kept | None) -> None:
+    def __init__(self, protocol: str) -> None:
         super().__init__()
         self.protocol = protocol
-        self._own = kept
 
     def open(self, path: str, mode: str = "rb", **_: object) -> _File:
         if mode != "rb":
             raise OSError(f'"{path}": it is only read')
         with _telling(path):
-            return _File(self._of(path), path, self._own)
+            return _File(self._of(path), path)
 
     def size(self, path: str) -> int:
         with _telling(path):
-            return self._of(path).size(path, self._own)
+            return self._of(path).size(path)
 
     def glob(self, path: str, **_: object) -> list[str]:
         """A name is a name: whether there is such a file is seen when it is opened."""
         return [path]
 
     def modified(self, path: str) -> dt.datetime:
-        """Never: a name is given to one file."""
-        return dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+        """Never, as a name is given to one file; unless what was read of some is not to be used again."""
+        return dt.datetime(2000, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=self._of(path).forgotten)
 
     def isfile(self, path: str) -> bool:
         return True
@@ -362,10 +364,10 @@ class _Files(fsspec.AbstractFileSystem):  # type: ignore[misc]
 class _File:
     """A file that is read. Each thread has a place of its own: DuckDB may share one among several."""
 
-    def __init__(self, storage: Remote, path: str, kept: _Kept | None) -> None:
+    def __init__(self, storage: Remote, path: str) -> None:
         self._storage, self._path = storage, path
-        self._data = storage.data(path, kept)
-        self._size = len(self._data) if self._data is not None else storage.size(path, kept)
+        self._data = storage.data(path)
+        self._size = len(self._data) if self._data is not None else storage.size(path)
         self._place = threading.local()
 
     def seek(self, place: int, whence: int = 0) -> int:

@@ -36,8 +36,12 @@ _PROTOCOL = "://"
 class Storage(Protocol):
     """What is done with files of a place."""
 
-    def lend(self, connection: duckdb.DuckDBPyConnection, anew: bool = False) -> None:
-        """Let an instance of DuckDB read the files; with `anew`, as they are now, whatever is remembered of them."""
+    def lend(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Let an instance of DuckDB read the files."""
+        ...
+
+    def forget(self) -> None:
+        """Some files are not what they should be: whatever is remembered of any, they are read anew."""
         ...
 
     def make_folder(self, folder: str) -> None:
@@ -105,8 +109,11 @@ class Storage(Protocol):
 class Local:
     """Files of this machine, or of one that it has mounted."""
 
-    def lend(self, connection: duckdb.DuckDBPyConnection, anew: bool = False) -> None:
+    def lend(self, connection: duckdb.DuckDBPyConnection) -> None:
         """DuckDB reads local files anyway."""
+
+    def forget(self) -> None:
+        """Nothing is remembered of them."""
 
     def make_folder(self, folder: str) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -245,6 +252,13 @@ def unmount(root: str) -> None:
     found = _mounted.pop(root, None)
     if found is not None:
         found.close()
+
+
+def forget(path: str) -> None:
+    """A file could not be read: all of its storage are read anew. Without a path it is not known which it was."""
+    for root, one in _mounted.items():
+        if not path or path.startswith(root):
+            one.forget()
 
 
 def finish(root: str) -> None:
