@@ -178,6 +178,8 @@ def test_nothing_is_listed_before_it_is_there(
         db.execute(VIEWS)
         fill(db, 0, 1)
         check(db, 1)
+        db.execute("CREATE VIEW x AS SELECT b, count(*) AS n FROM t GROUP BY b")
+        assert db.query("SELECT * FROM x").to_pylist() == [{"b": 0, "n": 6}]
 
 
 def test_an_epoch_that_fails_leaves_nothing(tmp_path: Path, server: Server, prefix: str) -> None:

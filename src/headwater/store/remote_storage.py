@@ -101,9 +101,13 @@ class Remote:
     def data(self, path: str) -> bytes | None:
         """All that is in a file, if it is small."""
         found = self._kept.data.get(path)
-        if found is not None:
+        if found is not None or self._kept.sizes.get(path, 0) > WHOLE_BYTES:
             return found
-        return self._fetch(path) if self.size(path) <= WHOLE_BYTES else None
+        found = self.part(path, 0, WHOLE_BYTES + 1)  # most are small: to ask for the size first is one request more
+        if len(found) > WHOLE_BYTES:
+            return None
+        self._kept.put(path, found)
+        return found
 
     def size(self, path: str) -> int:
         found = self._kept.sizes.get(path)
