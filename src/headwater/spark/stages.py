@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.engine.merges import Merge, Merged, carry_out
 from headwater.engine.parcels import Order, Parcel
 from headwater.engine.room import run_task
-from headwater.engine.workers import load_plan, worker
+from headwater.engine.workers import let_it_last, load_plan, worker
 from headwater.errors import UserError
 from headwater.spark.failures import reason_of
 from headwater.store.storage import Means, means_of, mount, storage_of
@@ -213,6 +213,7 @@ def _stage(plan: str, order: str, level: int, means: Means | None) -> Callable[[
             yield parcel.partition, parcel
         for _ in came:
             pass  # Spark wants to be read to the end
+        let_it_last()
 
     return run
 
@@ -226,6 +227,7 @@ def _put_together(means: Means | None) -> Callable[[Iterable[Sequence[Merge]]], 
                 mine = worker(one.memory or memory_of_task())
                 mount(means, mine.folder)
                 yield carry_out(mine, one)
+        let_it_last()
 
     return run
 
