@@ -61,6 +61,8 @@ def connect(
     spark: Mapping[str, object] | None = None,
     partitions: int | None = None,
     memory: str | None = None,
+    segments: str | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> Database | RemoteDatabase:
     """Open a warehouse, making it if there is none.
 
@@ -78,11 +80,16 @@ def connect(
             as many as Spark runs tasks at once.
         memory: how much DuckDB may take in this process, such as `8GB`, most of the machine's by default. What it needs
             besides, it puts on disk for the time being.
+        segments: with placement `tasks`, where what they maintain lies: a folder, or an address such as
+            `s3://bucket/prefix`, which all executors reach. It moves when the warehouse is opened with another one; by
+            default it stays where it is, at first beside the warehouse.
+        storage: how such an address is reached, for the package that does: keys, the address of a server, and the
+            like; by default what the environment says. It is not written down.
 
     Returns:
         The warehouse; or, while another process has it open, a connection to that process with the same methods.
     """
-    check_arguments(placement, partitions)
+    check_arguments(placement, partitions, segments)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
@@ -95,6 +102,8 @@ def connect(
                 spark=spark,
                 partitions=partitions,
                 memory=memory,
+                segments=segments,
+                storage=storage,
             )
         except WarehouseInUse as busy:
             try:

@@ -48,6 +48,7 @@ from headwater.statements import carry_out
 from headwater.store.catalog import Catalog, Relation
 from headwater.store.policies import Policy
 from headwater.store.warehouse import Warehouse, closed
+from headwater.task_reports import place_facts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,9 +79,11 @@ class Database:
         spark: Mapping[str, object] | None = None,
         partitions: int | None = None,
         memory: str | None = None,
+        segments: str | None = None,
+        storage: Mapping[str, object] | None = None,
         runner: Runner | None = None,
     ) -> None:
-        check_arguments(placement, partitions)
+        check_arguments(placement, partitions, segments)
         #: Where programs run; where they did the last time, if nobody says.
         self.placement = placement
         self._parts = parts = contextlib.ExitStack()
@@ -99,7 +102,7 @@ class Database:
             self.engine = Engine(self.warehouse, clock)
             parts.callback(self.engine.close)
             self.uppers = Uppers(self.engine.stamps, self.engine.last_epoch, self.engine.seen.reads)
-            settle_in(self, parts, runner, spark or {}, partitions)
+            settle_in(self, parts, runner, spark or {}, partitions, segments, storage)
             rows = spark_rows if self.placement in ("driver", "tasks") else None
             self.answering = Answering(self.warehouse, self.engine)
             self.reading = Reading(self.engine, self.uppers, self.answering, cache_bytes, rows, _later(self))
@@ -309,7 +312,7 @@ class Database:
         return {
             "warehouse": str(self.warehouse.folder or ":memory:"),
             "placement": self.placement,
-            **({"partitions": self.engine.away.partitions} if self.engine.away is not None else {}),
+            **place_facts(self),
             "epoch": self.engine.epoch,
             "relations": consistently(
                 self.engine, lambda: [relation_facts(self, one) for one in self.engine.catalog if one.policy is None]

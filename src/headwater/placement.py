@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from headwater.engine import faults
 from headwater.engine.away import FOLDER, Away, Runner, bring_all_home
 from headwater.engine.engine import Engine
+from headwater.engine.places import Place, normal
 from headwater.engine.relocating import relocate
 from headwater.errors import NotSupported, UserError
+from headwater.store.storage import SEGMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,11 +32,12 @@ MOST_PARTITIONS = 10_000
 _PLACEMENT, _PARTITIONS = "placement", "partitions"
 
 
-def check_arguments(placement: str | None, partitions: int | None) -> None:
+def check_arguments(placement: str | None, partitions: int | None, segments: str | None = None) -> None:
     """Refuse a placement that there is not, and what does not go with the one that is asked for.
 
     Raises:
-        HeadwaterError: HW290 there is no such placement; HW430 it has no partitions; HW431 this is no number of them.
+        HeadwaterError: HW290 there is no such placement; HW430 it has no partitions or segments; HW431 this is no
+            number of partitions; HW433 this is no place for segments.
     """
     if placement is not None and placement not in PLACEMENTS:
         raise NotSupported(
@@ -46,6 +49,10 @@ def check_arguments(placement: str | None, partitions: int | None) -> None:
         if placement in ("inline", "driver"):
             raise _undivided()
         _check(partitions)
+    if segments is not None:
+        if placement in ("inline", "driver"):
+            raise _undivided("segments")
+        normal(segments)
 
 
 def settle_in(
@@ -54,6 +61,8 @@ def settle_in(
     runner: Runner | None,
     spark: Mapping[str, object],
     partitions: int | None,
+    segments: str | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> None:
     """Let a warehouse's maps lie where its placement wants them; without one, where they are.
 
@@ -63,34 +72,53 @@ def settle_in(
         runner: carries out tasks; Spark by default.
         spark: its settings.
         partitions: into how many parts maps are divided; None for as they are.
+        segments: where segments are to lie; None for where they do, at first beside the warehouse.
+        storage: how that is reached.
     """
     engine = database.engine
     with engine.lock:
         if database.placement is None:
             database.placement = _stored(engine, _PLACEMENT) or "inline"
-        if partitions is not None and database.placement != "tasks":
-            raise _undivided()
-        if database.placement == "tasks":
-            _settle_away(engine, _folder(engine, parts), runner, spark, partitions)
+        for what, given in (("partitions", partitions), ("segments", segments)):
+            if given is not None and database.placement != "tasks":
+                raise _undivided(what)
+        away = database.placement == "tasks"
+        if not away and engine.warehouse.folder is None:
+            return
+        folder = _folder(engine, parts)
+        place = Place(engine, str(folder), storage or {})
+        parts.callback(place.close)
+        if away:
+            _settle_away(engine, place, folder, runner, spark, partitions, segments)
+            if engine.warehouse.folder is None:
+                parts.callback(place.give_up)
         else:
-            _settle_home(engine)
+            _settle_home(engine, place, folder)
+        place.clear()
 
 
-def _settle_home(engine: Engine) -> None:
+def _settle_home(engine: Engine, place: Place, folder: Path) -> None:
     if _stored(engine, _PLACEMENT) is not None:
+        place.move(None)
         with engine.transaction():
-            if engine.warehouse.folder is not None:
-                relocate(engine.connection, engine.warehouse.folder.resolve() / FOLDER)
-            bring_all_home(engine)
+            relocate(engine.connection, folder)
+            bring_all_home(engine, place.root)
             _store(engine, _PLACEMENT, None)
+            place.come_home()
             faults.reach("moved")
-    if engine.warehouse.folder is not None:  # also what was left of moving away, if that was cut short
-        shutil.rmtree(engine.warehouse.folder / FOLDER, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)  # also what was left of moving away, if that was cut short
 
 
 def _settle_away(
-    engine: Engine, folder: Path, runner: Runner | None, spark: Mapping[str, object], partitions: int | None
+    engine: Engine,
+    place: Place,
+    folder: Path,
+    runner: Runner | None,
+    spark: Mapping[str, object],
+    partitions: int | None,
+    segments: str | None,
 ) -> None:
+    place.move(segments)
     on_spark = _OnSpark(folder, spark) if runner is None else None
     before = stored_partitions(engine)
     wanted = partitions or before or (on_spark.cores if on_spark is not None else 2)
@@ -98,15 +126,19 @@ def _settle_away(
         relocate(engine.connection, folder)
         _store(engine, _PLACEMENT, "tasks")
         if on_spark is not None:
-            engine.away = Away(engine, on_spark.runner(), before or wanted, folder, on_spark.memory)
+            engine.away = Away(engine, on_spark.runner(), before or wanted, place.root, on_spark.memory)
         else:
             assert runner is not None
-            engine.away = Away(engine, runner, before or wanted, folder)
+            engine.away = Away(engine, runner, before or wanted, place.root)
         if wanted != before:
             _store(engine, _PARTITIONS, str(wanted))
+        if wanted != before or place.moves:
             engine.away.repartition(wanted)
         engine.away.arrange(engine.catalog, engine.epoch)
+        place.moved()
         faults.reach("moved")
+    if place.is_elsewhere:
+        shutil.rmtree(folder / SEGMENTS, ignore_errors=True)
 
 
 def set_partitions(engine: Engine, partitions: int) -> None:
@@ -155,10 +187,10 @@ def _check(partitions: int) -> None:
         )
 
 
-def _undivided() -> UserError:
+def _undivided(what: str = "partitions") -> UserError:
     return UserError(
         "HW430",
-        "only a warehouse whose programs run in tasks has partitions",
+        f"only a warehouse whose programs run in tasks has {what}",
         hint="open it with placement 'tasks'",
     )
 

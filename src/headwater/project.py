@@ -4,6 +4,10 @@
 warehouse = "warehouse"    # a folder, relative to this file
 placement = "inline"       # or "driver", "tasks"
 memory = "8GB"             # that DuckDB may take in this process
+segments = "s3://bucket/x" # where what tasks maintain lies; by default beside the warehouse
+
+[storage]                  # how that is reached, besides what the environment says
+endpoint_url = "https://storage.example"
 
 [spark]                    # settings for Spark, kept as they are
 "spark.sql.shuffle.partitions" = 4
@@ -24,7 +28,7 @@ from headwater.store.warehouse import is_amount
 
 PROJECT_FILE = "headwater.toml"
 PLACEMENTS = ("inline", "driver", "tasks")
-_KEYS = ("warehouse", "placement", "memory", "spark")
+_KEYS = ("warehouse", "placement", "memory", "segments", "storage", "spark")
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Project:
         memory: how much DuckDB may take in the process that has the warehouse open.
         files: the `.sql` files of the folder, in order of name, which is the order they run in.
         spark: the `[spark]` table as written.
+        segments: where what tasks maintain lies, if that is said and programs run in tasks.
+        storage: the `[storage]` table as written.
     """
 
     folder: Path
@@ -46,6 +52,8 @@ class Project:
     memory: str | None
     files: tuple[Path, ...]
     spark: Mapping[str, object] = field(default_factory=dict)
+    segments: str | None = None
+    storage: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
 def load_project(folder: str | Path) -> Project:
@@ -75,6 +83,9 @@ def load_project(folder: str | Path) -> Project:
     spark = settings.get("spark", {})
     if not isinstance(spark, dict):
         raise _misfit("spark", "a table of Spark's settings", source)
+    storage = settings.get("storage", {})
+    if not isinstance(storage, dict):
+        raise _misfit("storage", "a table of what a storage needs", source)
     placement = _text(settings, "placement", "inline", source)
     if placement not in PLACEMENTS:
         raise _misfit("placement", "one of " + ", ".join(f'"{p}"' for p in PLACEMENTS), source)
@@ -82,6 +93,9 @@ def load_project(folder: str | Path) -> Project:
     memory = _text(settings, "memory", "", source) if "memory" in settings else None
     if memory is not None and not is_amount(memory):
         raise _misfit("memory", 'an amount such as "8GB"', source)
+    segments = _text(settings, "segments", "", source) if "segments" in settings else None
+    if segments is not None and "://" not in segments:
+        segments = str(folder / Path(segments).expanduser())
     return Project(
         folder=folder,
         warehouse=folder / Path(warehouse).expanduser(),
@@ -89,6 +103,8 @@ def load_project(folder: str | Path) -> Project:
         memory=memory,
         files=tuple(sorted((p for p in folder.glob("*.sql") if p.is_file()), key=lambda p: p.name)),
         spark=spark,
+        segments=segments if placement == "tasks" else None,
+        storage=storage,
     )
 
 

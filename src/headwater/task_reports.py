@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.algebra.scalars import substitute
 from headwater.emit.layout import key_column
 from headwater.emit.maintain import Columns, row_columns, stored_columns
 from headwater.emit.scalars import duckdb_type
-from headwater.engine.away import Away
+from headwater.engine.away import FOLDER, Away
 from headwater.engine.placing import Plan, Room, pending_columns
 from headwater.engine.rounds import Job
 from headwater.plan.cost import Costing
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
 
 #: Bytes that a text or a collection is taken for where none is there to be looked at.
 _TEXT_BYTES = 20
+
+
+def place_facts(db: Database) -> dict[str, object]:
+    """What status says of where things lie away: in how many parts, and where if not beside the warehouse."""
+    away, folder = db.engine.away, db.warehouse.folder
+    if away is None:
+        return {}
+    beside = folder is not None and Path(away.folder) == folder.resolve() / FOLDER
+    elsewhere = {} if beside or folder is None else {"segments": away.folder}
+    return {"partitions": away.partitions, **elsewhere}
 
 
 def away_facts(db: Database, relation: Relation) -> dict[str, object]:

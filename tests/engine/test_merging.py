@@ -15,7 +15,7 @@ import pytest
 
 import headwater as hw
 from headwater.emit.probes import Path as Way
-from headwater.engine import away, copying, faults, merges, merging, room
+from headwater.engine import away, copying, faults, merges, merging, room, spent_files
 from headwater.engine.engine import Engine
 from headwater.engine.local_tasks import LocalRunner
 from headwater.engine.merges import Merge, Merged
@@ -339,7 +339,7 @@ def test_what_is_being_put_together_is_not_swept_up(
         past = time.time() - 10_000
         for _, new in made.pairs:
             os.utime(new.path, (past, past))
-        monkeypatch.setattr(away, "SWEEP_SECONDS", -1.0)
+        monkeypatch.setattr(spent_files, "SWEEP_SECONDS", -1.0)
         fill(db, 5, 1)
         assert merger.list(made) == len(made.pairs)
         check(db, 6)
@@ -361,13 +361,13 @@ def test_readers_keep_the_files_that_they_read(tmp_path: Path, by_hand: None, mo
         merger, lying = merger_of(db), db.engine.away
         assert lying is not None
         paths = [one.path for merge in merger.due() for one in merge.segments]
-        lying.hold(paths[:1])
+        lying.files.hold(paths[:1])
         assert merger.work() > 0
         assert all(Path(path).exists() for path in paths)
-        monkeypatch.setattr(away, "GRACE_SECONDS", -1.0)
+        monkeypatch.setattr(spent_files, "GRACE_SECONDS", -1.0)
         fill(db, 5, 1)
         assert [Path(path).exists() for path in paths] == [True] + [False] * (len(paths) - 1)
-        lying.release(paths[:1])
+        lying.files.release(paths[:1])
         fill(db, 6, 1)
         assert not Path(paths[0]).exists()
         check(db, 7)

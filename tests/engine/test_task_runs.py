@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import headwater as hw
-from headwater.engine import away, faults, merges, room
+from headwater.engine import away, faults, merges, room, spent_files
 from headwater.engine.local_tasks import LocalRunner
 from headwater.engine.merges import Merge, Merged
 from headwater.engine.parcels import Parcel, Report
@@ -208,7 +208,7 @@ def test_what_dead_tasks_leave_is_swept_up(tmp_path: Path, monkeypatch: pytest.M
         old, new = there.with_name("old.parquet"), there.with_name("new.parquet")
         for one in (old, new):
             one.write_bytes(b"")
-        past = time.time() - 2 * away.SWEEP_SECONDS
+        past = time.time() - 2 * spent_files.SWEEP_SECONDS
         os.utime(old, (past, past))
         for one in there.parent.iterdir():  # what counts is no younger
             if one != new:
@@ -226,7 +226,7 @@ def test_what_dead_tasks_leave_is_swept_up(tmp_path: Path, monkeypatch: pytest.M
 
 
 def _later(clock: object) -> float:
-    return clock() + away.SWEEP_SECONDS + 1  # type: ignore[operator,no-any-return]
+    return clock() + spent_files.SWEEP_SECONDS + 1  # type: ignore[operator,no-any-return]
 
 
 def test_workers_remove_what_killed_ones_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

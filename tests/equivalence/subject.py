@@ -142,7 +142,10 @@ class Headwater:
                 self._patched.enter_context(mock.patch("headwater.emit.narrowing.FEWEST_READERS", 1))
                 self._patched.enter_context(mock.patch("headwater.engine.meetings.pays", return_value=True))
             partitions = random.Random(seed).choice((1, 2, 3, 5))
-            database = Database(":memory:", placement="tasks", runner=self._runner, partitions=partitions)
+            # In some cases what lies away does so on a storage that is reached as any other, and is in memory.
+            place = f"memory://seeds/{seed}" if random.Random(f"place {seed}").random() < 0.4 else None
+            tasks_of = {"placement": "tasks", "runner": self._runner, "partitions": partitions, "segments": place}
+            database = Database(":memory:", **tasks_of)  # type: ignore[arg-type]
         database = database or hw.connect(":memory:")  # type: ignore[assignment]
         assert isinstance(database, hw.Database)
         self.database = database

@@ -68,8 +68,14 @@ class Told:
     def open(self, tasks: bool, partitions: int | None = None) -> None:
         runner = LocalRunner(2, self._seed, mishaps=self._seed % 2 * 0.2) if tasks else None
         placement = "tasks" if tasks else "inline"
+        segments = f"memory://waiting/{self._seed}" if tasks and self._seed % 2 else None
         self.db = hw.Database(
-            self._place, clock=lambda: self.now, placement=placement, runner=runner, partitions=partitions
+            self._place,
+            clock=lambda: self.now,
+            placement=placement,
+            runner=runner,
+            partitions=partitions,
+            segments=segments,
         )
         self.db.observe(self._observe)
 

@@ -12,6 +12,9 @@ import os
 import sys
 import traceback
 from collections import Counter
+from pathlib import Path
+
+from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 
 import headwater as hw
 from headwater.algebra.evaluate import Bag
@@ -19,6 +22,7 @@ from headwater.emit.layout import changes_of
 from headwater.emit.synchronise import waiting_of
 from headwater.engine.away import FOLDER
 from headwater.store.catalog import Relation
+from headwater.store.storage import finish, is_remote, means_of
 from tests.equivalence.followers import Follower, Untrue
 from tests.equivalence.followers import changes_of as told
 from tests.faults.full_disk import meet_a_full_disk
@@ -69,7 +73,13 @@ def leftovers(db: hw.Database) -> list[str]:
     assert db.consolidator.wait(30)
     listed = {path for copy in away.segments.relations for path in away.segments.paths(copy)}
     there = {str(path) for path in (folder.resolve() / FOLDER).rglob("*") if path.is_file()}
-    return sorted(there - {path for _, path in away._spent} ^ listed)
+    there |= {str(path) for path in Path(away.folder).rglob("*") if path.is_file()} - {f"{away.folder}/owner"}
+    if is_remote(away.folder):
+        finish(away.folder)
+        found, inner = url_to_fs(away.folder, **means_of(away.folder).options)  # type: ignore[union-attr]
+        found.invalidate_cache()
+        there |= {f"{away.folder}{path[len(inner) :]}" for path in found.find(inner)} - {f"{away.folder}/owner"}
+    return sorted(there - {path for _, path in away.files.spent} ^ listed)
 
 
 def definitions(db: hw.Database) -> dict[str, str]:
@@ -100,7 +110,7 @@ def carry_on(job: Job) -> None:
     trap = Trap(job)
     trap.set()
     tell("opening", pid=os.getpid())
-    db = open_warehouse(job.folder, job.away)
+    db = open_warehouse(job.folder, job.away, job.segments, job.storage)
     trap.doing = "REPORT"
     tell("recovered", **findings(db))
     story = locate(job.seed, db.engine.epoch, definitions(db))

@@ -149,9 +149,11 @@ class Tally:
 class Subject:
     """One growing warehouse, and how far the story is known to have come in it."""
 
-    def __init__(self, nursery: Nursery, folder: Path, seed: int, tally: Tally, away: bool = False) -> None:
+    def __init__(
+        self, nursery: Nursery, folder: Path, seed: int, tally: Tally, away: bool = False, **place: Any
+    ) -> None:
         self._nursery = nursery
-        self._job = Job(str(folder), seed, away=away)
+        self._job = Job(str(folder), seed, away=away, **place)
         self._tally = tally
         self._last = "nothing"
         #: Steps and epochs that were acknowledged.

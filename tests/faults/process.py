@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -37,6 +38,8 @@ class Job:
         during: counts only while this is done: the beginning of a statement's text, `EPOCH` or `OPEN`; empty: always.
         scenario: `story`, or one of the smaller ones.
         away: whether programs run in tasks, to which all sorts of things happen.
+        segments: where these put what they maintain; beside the warehouse, if nothing is said.
+        storage: how that is reached.
     """
 
     folder: str
@@ -47,6 +50,8 @@ class Job:
     during: str = ""
     scenario: str = "story"
     away: bool = False
+    segments: str | None = None
+    storage: Mapping[str, object] | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -94,12 +99,16 @@ class Trap:
             faults.hook = self.reach
 
 
-def open_warehouse(folder: str, away: bool = False) -> hw.Database:
+def open_warehouse(
+    folder: str, away: bool = False, segments: str | None = None, storage: Mapping[str, object] | None = None
+) -> hw.Database:
     """Open it with consolidation and checkpoints at work all the time, and the story's clock.
 
     Args:
         folder: where it is.
         away: run its programs in tasks, in this process, to which all sorts of things happen.
+        segments: where these put what they maintain.
+        storage: how that is reached.
     """
     opened: list[hw.Database] = []
 
@@ -114,7 +123,8 @@ def open_warehouse(folder: str, away: bool = False) -> hw.Database:
             merges.MOST_SEGMENTS, merges.STAGGERED, merging.RETRY_SECONDS = 2, 1, 0.0
             moving.FEW_BYTES = 0
             runner = LocalRunner(2, os.getpid(), mishaps=0.2)
-            db: object = hw.Database(folder, clock=clock, placement="tasks", runner=runner)
+            place = {"placement": "tasks", "segments": segments, "storage": storage}
+            db: object = hw.Database(folder, clock=clock, runner=runner, **place)  # type: ignore[arg-type]
         else:
             db = hw.connect(folder, clock=clock)
     assert isinstance(db, hw.Database)

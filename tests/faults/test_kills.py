@@ -7,6 +7,7 @@ import random
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -23,14 +24,15 @@ from tests.faults.harness import (
 )
 from tests.faults.process import ANY_STATEMENT, Job
 from tests.faults.writers import THREADS
+from tests.s3 import BUCKET, serving
 
 
 class Trial:
     """A growing warehouse, and what its kills have shown."""
 
-    def __init__(self, nursery: Nursery, folder: Path, seed: int, away: bool = False) -> None:
+    def __init__(self, nursery: Nursery, folder: Path, seed: int, away: bool = False, **place: Any) -> None:
         self.tally = Tally()
-        self.subject = Subject(nursery, folder, seed, self.tally, away)
+        self.subject = Subject(nursery, folder, seed, self.tally, away, **place)
 
     def endure(self, kills: list[Kill]) -> None:
         for kill in kills:
@@ -69,6 +71,13 @@ def test_kills_while_programs_run_in_tasks(nursery: Nursery, folder: Path) -> No
     rng.shuffle(kills)
     # The first finds nothing that lies away and could be divided anew.
     Trial(nursery, folder, seed=10, away=True).endure([Kill("tasks done", 3), *kills])
+
+
+def test_kills_while_segments_lie_on_a_storage(nursery: Nursery, folder: Path) -> None:
+    kills = [Kill("tasks begin"), Kill("moved"), Kill("tasks done", 2), Kill("merge done"), Kill("sent away")]
+    with serving() as server:
+        place = {"segments": f"s3://{BUCKET}/x", "storage": server.options}
+        Trial(nursery, folder, seed=10, away=True, **place).endure(kills)
 
 
 def test_kills_before_a_statement_of_the_engine(nursery: Nursery, folder: Path) -> None:

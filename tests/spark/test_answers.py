@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import headwater as hw
-from headwater.engine import away as away_module
-from headwater.engine import merges
+from headwater.engine import merges, spent_files
 from headwater.engine.local_tasks import LocalRunner
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
@@ -133,7 +132,7 @@ def test_what_spark_cannot_answer(db: hw.Database, query: str, engine: str | Non
 
 def test_what_lies_away_is_read_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not written again, and the files that a query reads stay, whatever becomes of the view meanwhile."""
-    monkeypatch.setattr(away_module, "GRACE_SECONDS", -1.0)
+    monkeypatch.setattr(spent_files, "GRACE_SECONDS", -1.0)
     monkeypatch.setattr(merges, "MOST_SEGMENTS", 2)
     monkeypatch.setattr(merges, "BEHIND", 1)  # epochs put them together themselves
     runner = LocalRunner()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -20,6 +21,7 @@ from headwater.spark.stages import SparkRunner
 from tests.engine.test_moving import RELATIONS, more, unlisted
 from tests.engine.test_placement import held
 from tests.faults.child import leftovers
+from tests.s3 import BUCKET, serving
 from tests.spark.support import MEASURED, VIEWS, Following, check, drain, measured, opened, put
 
 # A JVM has one Spark, and the other tests' is another one: this one has a process of its own.
@@ -146,3 +148,38 @@ def test_partitions_are_altered_in_tasks(spark: Any, tmp_path: Path, monkeypatch
         for one in (db, home):
             one.execute("UPDATE sale SET euros = 1 WHERE euros = 13; REFRESH halves;" + more(5))
         assert held(db) == held(home)
+
+
+@pytest.mark.xdist_group("spark")
+def test_segments_on_a_storage(spark: Any, tmp_path: Path) -> None:
+    """Tasks read and write them there, those that put segments together as well, and so do queries on Spark."""
+    with serving() as server:
+        place = {"segments": f"s3://{BUCKET}/x", "storage": server.options}
+        with opened(tmp_path / "w", "tasks", partitions=2, **place) as db:
+            db.execute("CREATE TABLE t (a INT, b INT); CREATE VIEW v AS SELECT a, sum(b) AS s FROM t GROUP BY a")
+            for number in range(3):
+                db.insert("t", [(one, number) for one in range(100)])
+            assert not list((tmp_path / "w" / "away").rglob("*.parquet"))
+            query = "SELECT count(*) AS n, sum(s) AS s FROM v"
+            assert db.query(query).to_pylist() == [{"n": 100, "s": 300}]
+            assert db.query(query, engine="spark").to_pylist() == [{"n": 100, "s": 300}]
+            assert db.spark_table("v").count() == 100
+            away = db.engine.away
+            assert away is not None
+            with (
+                mock.patch("headwater.engine.merges.MOST_SEGMENTS", 1),
+                mock.patch("headwater.engine.merges.STAGGERED", 1),
+            ):
+                db.insert("t", [(1, 0)])
+                assert db.consolidator.wait(60)
+            listed = [one for copy in away.segments.relations for one in away.segments.of(copy)]
+            assert any(one.first < one.last for one in listed)  # put together
+            victim = listed[0].path
+            server.files.rm_file(victim)
+        with opened(tmp_path / "w", "tasks", storage=server.options) as db:
+            with pytest.raises(hw.UserError, match="HW409") as told:
+                db.insert("t", [(2, 0)])
+            assert victim in told.value.message
+            db.execute("REFRESH VIEW v")
+            assert db.query(query).to_pylist() == [{"n": 100, "s": 300}]
+            assert all("/plans/" in one for one in leftovers(db))

@@ -64,7 +64,14 @@ def run(args: argparse.Namespace) -> int:
 
     project = load_project(args.project)
     placement = "tasks" if project.placement == "tasks" else "driver"
-    database = connect(project.warehouse, placement=placement, spark=project.spark, memory=project.memory)
+    database = connect(
+        project.warehouse,
+        placement=placement,
+        spark=project.spark,
+        memory=project.memory,
+        segments=project.segments,
+        storage=project.storage,
+    )
     if not isinstance(database, Database):
         holder = database.pid
         database.close()

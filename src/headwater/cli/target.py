@@ -27,6 +27,8 @@ class Target:
     placement: str | None = None
     spark: Mapping[str, object] = field(default_factory=dict)
     memory: str | None = None
+    segments: str | None = None
+    storage: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     @property
     def exists(self) -> bool:
@@ -36,7 +38,14 @@ class Target:
         """Open it, or reach it through the process that has it open."""
         from headwater import connect
 
-        return connect(self.path, placement=self.placement, spark=self.spark, memory=self.memory)
+        return connect(
+            self.path,
+            placement=self.placement,
+            spark=self.spark,
+            memory=self.memory,
+            segments=self.segments,
+            storage=self.storage,
+        )
 
     def open_existing(self) -> Database | RemoteDatabase:
         """Open it if it is there: a question about a warehouse must not make one.
@@ -64,7 +73,8 @@ def find_target(given: str | None) -> Target:
     folder = Path(given) if given is not None else Path()
     if (folder / PROJECT_FILE).exists():
         project = load_project(folder)
-        return Target(project.warehouse, project.placement, project.spark, project.memory)
+        settings = project.placement, project.spark, project.memory, project.segments, project.storage
+        return Target(project.warehouse, *settings)
     return Target(folder if given is not None else Path(DEFAULT_WAREHOUSE))
 
 

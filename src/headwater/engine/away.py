@@ -12,11 +12,7 @@ import contextlib
 import datetime as dt
 import logging
 import pickle
-import shutil
-import threading
-import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
@@ -41,15 +37,16 @@ from headwater.engine.part_orders import part_order
 from headwater.engine.parts import PartRound
 from headwater.engine.rounds import Job, pieces
 from headwater.engine.schedule import Schedule
-from headwater.engine.segment_files import attempt_of, in_quotes
-from headwater.engine.sending import SENDING
+from headwater.engine.segment_files import in_quotes
 from headwater.engine.spending import Epochs
+from headwater.engine.spent_files import EPOCHS, PLANS
 from headwater.engine.synchronising import Round
 from headwater.engine.tasks import CopyPlan, TaskPlan
 from headwater.engine.workspace import Workspace, delta_of
 from headwater.errors import UserError
 from headwater.store.catalog import Catalog
 from headwater.store.segments import Segments
+from headwater.store.storage import storage_of
 
 if TYPE_CHECKING:
     from headwater.engine.engine import Engine
@@ -57,10 +54,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("headwater")
 
 FOLDER = AWAY
-#: Files that count no longer are removed after so many seconds: somebody may still read them.
-GRACE_SECONDS = 60.0
-#: What tasks leave that died, or were run twice, is looked for after so many seconds, and removed if it is as old.
-SWEEP_SECONDS = 600.0
 #: So often the tasks of an epoch are run until what they report goes together.
 MOST_RUNS = 4
 
@@ -116,14 +109,6 @@ class Away(Moving):
         """Look at what lies away; see `Moving`."""
         super().__init__(engine, runner, partitions, folder, memory)
         self._written: set[str] = set()
-        self._spent: list[tuple[float, str]] = []
-        #: Files that somebody reads, and how many do.
-        self._held: Counter[str] = Counter()
-        #: Theirs: who reads must not wait for an epoch.
-        self._holding = threading.Lock()
-        self._swept = time.monotonic()
-        #: What is being put together beside the epochs: attempts whose files are in no list yet.
-        self.merging: set[str] = set()
         #: Whether what is listed is not known: a commit has failed, and the file cannot be read.
         self.unsure = False
         self._opening = uuid.uuid4().hex[:12]
@@ -133,8 +118,8 @@ class Away(Moving):
         self._unseen: dict[str, CopyPlan] = {}
         #: Where the time of the last epoch went.
         self.spending = Epochs()
-        Path(self.folder).mkdir(parents=True, exist_ok=True)
-        self.remove_leftovers()
+        storage_of(self.folder).make_folder(self.folder)
+        self.files.remove_leftovers(self._listed)
 
     # -- an epoch ------------------------------------------------------------------------------------------------------
 
@@ -171,7 +156,7 @@ class Away(Moving):
             observed = views if engine.observers else views & engine.hub.wanted
             order = Order(
                 epoch,
-                self._attempt(),
+                self.files.attempt(),
                 self.partitions,
                 self.folder,
                 _clock(engine, schedule, clock),
@@ -192,18 +177,16 @@ class Away(Moving):
 
     def _run(self, job: Job, order: Order, workspace: Workspace, parts: PartRound) -> set[str]:
         assert job.plan is not None
-        room = Path(order.folder) / "epochs" / order.attempt
+        storage, room = storage_of(order.folder), f"{order.folder}/{EPOCHS}/{order.attempt}"
         try:
-            room.mkdir(parents=True)
-            with self.spending.home.on("feed"):
-                feeds = self._feed(job.plan, order, workspace, room)
-            if not (feeds or order.advanced or order.parts.building or is_due(job.plan, order)):
-                return set()
-            order = replace(order, feeds=feeds)
-            (room / "order").write_bytes(pickle.dumps(order))
+            with self.spending.home.on("feed"), storage.filling(room) as here:
+                feeds = self._feed(job.plan, order, workspace, room, here)
+                if not (feeds or order.advanced or order.parts.building or is_due(job.plan, order)):
+                    return set()
+                (Path(here) / "order").write_bytes(pickle.dumps(replace(order, feeds=feeds)))
             faults.reach("tasks begin")
             with self.spending.home.on("job"):
-                reports = self._reports(job.plan, str(room / "order"))
+                reports = self._reports(job.plan, f"{room}/order")
             self.spending.tasks += [one.spending for one in reports]
             faults.reach("tasks done")
             with self.spending.home.on("list"):
@@ -213,8 +196,9 @@ class Away(Moving):
                 raise unwritten(str(error)) from error
             raise
         finally:
-            shutil.rmtree(room, ignore_errors=True)
-            shutil.rmtree(Path(order.folder) / RETURNED / order.attempt, ignore_errors=True)
+            storage.remove_tree(room)
+            if order.returned:
+                storage.remove_tree(f"{order.folder}/{RETURNED}/{order.attempt}")
 
     def _reports(self, plan: TaskPlan, order: str) -> list[Report]:
         """Run the tasks of an epoch until what they report goes together."""
@@ -232,17 +216,22 @@ class Away(Moving):
         )
 
     def _plan_file(self, plan: TaskPlan) -> str:
-        path = Path(self.folder) / "plans" / plan.identity
+        path = f"{self.folder}/{PLANS}/{plan.identity}"
         if plan.identity not in self._written:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(f".{uuid.uuid4().hex[:8]}")
-            partial.write_bytes(pickle.dumps(plan))
-            partial.replace(path)
+            storage_of(path).write(path, pickle.dumps(plan))
             self._written.add(plan.identity)
-        return str(path)
+        return path
 
-    def _feed(self, plan: TaskPlan, order: Order, workspace: Workspace, room: Path) -> tuple[Feed, ...]:
-        """Write the changes that come from home to files, by room and partition."""
+    def _feed(self, plan: TaskPlan, order: Order, workspace: Workspace, room: str, here: str) -> tuple[Feed, ...]:
+        """Write the changes that come from home to files, by room and partition.
+
+        Args:
+            plan: what tasks do.
+            order: of the epoch.
+            workspace: has the changes.
+            room: the folder where tasks find them.
+            here: where they are written.
+        """
         feeds: list[Feed] = []
         for relation, ships in plan.feeds.items():
             if not workspace.rows(delta_of(relation)):
@@ -250,9 +239,9 @@ class Away(Moving):
             for ship in ships:
                 with contextlib.closing(divided(self._engine.connection, ship, order.partitions)) as rows:
                     for partition, pieces in groupby(rows, key=itemgetter(0)):
-                        path = str(room / f"{len(feeds)}.arrow")
-                        _write(path, (one for _, one in pieces))
-                        feeds.append(Feed(ship.level, ship.room, partition, ship.table, path))
+                        name = f"{len(feeds)}.arrow"
+                        _write(f"{here}/{name}", (one for _, one in pieces))
+                        feeds.append(Feed(ship.level, ship.room, partition, ship.table, f"{room}/{name}"))
         return tuple(feeds)
 
     def _take(self, job: Job, reports: Sequence[Report], workspace: Workspace, parts: PartRound) -> set[str]:
@@ -310,36 +299,15 @@ class Away(Moving):
                 else:
                     engine.access.appended(primary[copy], segment.rows, segment.last)
 
-    # -- files ---------------------------------------------------------------------------------------------------------
+    # -- the end of a transaction --------------------------------------------------------------------------------------
 
     def committed(self) -> None:
         """A transaction is done: what it replaced may go after a while."""
         self.segments.committed()
-        self._attempts.clear()
         self._multiple_before.clear()
         self._sizes_before = self._unsettled = None
-        now = time.monotonic()
-        self._spent += [(now, path) for path in self.segments.spent]
+        self.files.committed(self.segments.spent, lambda: self._listed)
         self.segments.spent.clear()
-        kept: list[tuple[float, str]] = []
-        with self._holding:
-            for since, path in self._spent:
-                if since < now - GRACE_SECONDS and path not in self._held:
-                    Path(path).unlink(missing_ok=True)
-                else:
-                    kept.append((since, path))
-        self._spent = kept
-        if self._swept < now - SWEEP_SECONDS:
-            self._sweep(time.time() - SWEEP_SECONDS)
-
-    def hold(self, paths: Sequence[str]) -> None:
-        """Somebody reads some files: they stay until these are released, whether they count or not."""
-        with self._holding:
-            self._held.update(paths)
-
-    def release(self, paths: Sequence[str]) -> None:
-        with self._holding:
-            self._held -= Counter(paths)
 
     def look_again(self) -> None:
         """Look at what is listed in the file: perhaps it is not what was thought."""
@@ -365,39 +333,23 @@ class Away(Moving):
                 self.look_again()
             except duckdb.Error:  # what was written is removed when it is known that it does not count
                 self.unsure = True
-                self._attempts.clear()
-        listed = {path for copy in self.segments.relations for path in self.segments.paths(copy)}
-        for attempt in self._attempts:
-            for path in Path(self.folder).glob(f"segments/*/*/*-{attempt}-*.parquet"):
-                if str(path) not in listed:
-                    path.unlink(missing_ok=True)
-            shutil.rmtree(Path(self.folder) / RETURNED / attempt, ignore_errors=True)
-        self._attempts.clear()
+        self.files.undone(self._listed if not (perhaps_not and self.unsure) else None)
 
-    def remove_leftovers(self) -> None:
-        """Remove what attempts that never counted have left."""
-        self._sweep(None)
-        for name in ("epochs", RETURNED, SENDING, "plans"):
-            shutil.rmtree(Path(self.folder) / name, ignore_errors=True)
-        self._written.clear()
-
-    def _sweep(self, before: float | None) -> None:
-        """Remove segments that count nowhere; those that were written before a moment, if one is given."""
-        self._swept = time.monotonic()
-        listed = {path for copy in self.segments.relations for path in self.segments.paths(copy)}
-        listed |= {path for _, path in self._spent}
-        for path in Path(self.folder).glob("segments/*/*/*.parquet"):
-            if attempt_of(str(path)) in self.merging:
-                continue
-            with contextlib.suppress(OSError):
-                if str(path) not in listed and (before is None or path.stat().st_mtime < before):
-                    path.unlink()
+    @property
+    def _listed(self) -> set[str]:
+        """The files that count."""
+        return {path for copy in self.segments.relations for path in self.segments.paths(copy)}
 
 
-def bring_all_home(engine: Engine) -> None:
-    """Let a warehouse whose maps lie away have them in its file again, inside the caller's transaction."""
-    if Segments(engine.connection).relations and engine.warehouse.folder is not None:
-        away = Away(engine, Nobody(), 1, engine.warehouse.folder.resolve() / FOLDER)
+def bring_all_home(engine: Engine, folder: str) -> None:
+    """Let a warehouse whose maps lie away have them in its file again, inside the caller's transaction.
+
+    Args:
+        engine: whose.
+        folder: where they lie.
+    """
+    if Segments(engine.connection).relations:
+        away = Away(engine, Nobody(), 1, folder)
         away.bring_home(away.relations)
 
 

@@ -9,6 +9,7 @@ import duckdb
 from headwater.emit.scalars import explain_runtime_error
 from headwater.errors import HeadwaterError, InternalError, UserError
 from headwater.store import budget
+from headwater.store.storage import SEGMENTS, forget, said
 from headwater.store.warehouse import DAMAGED
 
 #: Raised by a value: a division by zero, an overflow, a cast that does not fit.
@@ -22,7 +23,11 @@ _VALUE_ERRORS = (
 
 #: Where the segments of what lies away from home are, below the warehouse's folder.
 AWAY = "away"
-_SEGMENT = re.compile(rf"""[^'"]*/{AWAY}/segments/[^'"]+?\.parquet""")
+#: The folder of a warehouse's segments where they lie elsewhere is called so, and by a number of its own.
+ELSEWHERE = "headwater-"
+_SEGMENT = re.compile(rf"""[^'"]*/(?:{AWAY}|{ELSEWHERE}[0-9a-f]+)/{SEGMENTS}/[^'"]+?\.parquet""")
+#: What is said of a file on a storage (`headwater.store.remote_storage`).
+_ON_STORAGE = re.compile(r'OSError: "\w+://[^"]+": ')
 #: What DuckDB says of a Parquet file with bytes that are none of its own, without naming it. (Thrift is what describes
 #: pages, Snappy packs them.)
 _GARBLED = re.compile(r"don't know what type|TProtocolException|Snappy decompression|Out of buffer|[Pp]arquet file")
@@ -82,6 +87,7 @@ def is_full(error: Exception) -> bool:
 
 def broken(path: str, reason: str) -> UserError:
     """A segment cannot be read."""
+    forget(path)
     return UserError(
         "HW409",
         f"{f'the segment {path}' if path else 'a segment'} cannot be read: {reason}",
@@ -100,10 +106,13 @@ def unwritten(text: str) -> UserError:
 
 def translate(error: duckdb.Error) -> HeadwaterError:
     """A DuckDB error as one of ours."""
-    text = str(error).strip().split("\n", 1)[0]
+    text = said(error)
     segment = broken_segment(error)
     if segment is not None:
-        return broken(segment, "it is gone" if "No files found" in text else text)
+        told = text.removeprefix(f'"{segment}": ')
+        return broken(segment, "it is gone" if "No files found" in text else told)
+    if _ON_STORAGE.search(str(error)):
+        return UserError("HW433", f"a file on a storage cannot be used: {text}", hint="nothing changed; try again")
     spent = budget.current()
     if isinstance(error, duckdb.InterruptException) and spent is not None and spent.reason is not None:
         return spent.reason  # whoever asked has given it up: there is nothing to try again

@@ -10,7 +10,6 @@ import pickle
 import random
 import threading
 from collections.abc import Generator, Sequence
-from pathlib import Path
 
 from headwater.engine import moves
 from headwater.engine.merges import Merge, Merged, carry_out
@@ -19,6 +18,7 @@ from headwater.engine.parcels import Order, Parcel
 from headwater.engine.room import run_task
 from headwater.engine.workers import Worker, load_plan
 from headwater.errors import UserError
+from headwater.store.storage import storage_of
 
 
 class LocalRunner:
@@ -80,7 +80,7 @@ class LocalRunner:
         return done
 
     def run(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
-        told: Order = pickle.loads(Path(order).read_bytes())
+        told: Order = pickle.loads(storage_of(order).read(order))
         parcels: list[Parcel] = []
         for level in range(1, levels + 1):
             sent: list[Parcel] = []

@@ -10,14 +10,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 
 from headwater.engine.segment_files import other_than_listed, put_together, segment_path
 from headwater.engine.tasks import CopyPlan
 from headwater.engine.workers import Worker
+from headwater.errors import UserError
 from headwater.store.segments import Segment
+from headwater.store.storage import said, storage_of
 
 #: So many segments of a copy lie beside each other in a partition, and a few more, not as many everywhere, so that not
 #: all are put together at the same time; then the youngest are.
@@ -111,14 +112,17 @@ def carry_out(mine: Worker, merge: Merge) -> Merged:
     """Put segments together; whatever comes in the way is reported, so that Spark need not try again."""
     copy, files = merge.copy, merge.segments
     try:
+        storage = storage_of(merge.folder)
+        storage.lend(mine.instance)
         path = segment_path(merge.folder, copy.name, merge.partition, files[-1].last, merge.attempt)
         with mine.instance.cursor() as connection:
             other = other_than_listed(connection, files)  # else what was lost would not be missed any more
             if other is not None:
                 return Merged(merge.key, problem=f"{other[0]}: {other[1]}")
             written = put_together(connection, copy, files, path, merge.floor)
-        size = Path(path).stat().st_size
-    except (duckdb.Error, OSError) as error:
-        return Merged(merge.key, problem=str(error).strip().split("\n", 1)[0])
+        size = storage.size_written(path)
+        storage.settle()
+    except (duckdb.Error, OSError, UserError) as error:
+        return Merged(merge.key, problem=said(error))
     new = Segment(path, files[0].first, files[-1].last, written, size, files[-1].generation)
     return Merged(merge.key, new)

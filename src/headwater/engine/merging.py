@@ -8,14 +8,12 @@ files that are in no list, which are removed at the next opening.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from headwater.engine import faults
 from headwater.engine.away import Away
@@ -24,6 +22,7 @@ from headwater.engine.merges import Merge, first_due
 from headwater.engine.tasks import CopyPlan
 from headwater.errors import HeadwaterError
 from headwater.store.segments import Segment
+from headwater.store.storage import storage_of
 
 log = logging.getLogger("headwater")
 
@@ -132,7 +131,7 @@ class Merger:
     def put_together(self, merges: Sequence[Merge]) -> Made:
         """Let tasks put segments together; what they write counts when it is listed. Never fails."""
         made = Made(uuid.uuid4().hex[:12])
-        self._away.merging.add(made.attempt)
+        self._away.files.merging.add(made.attempt)
         problems: dict[tuple[str, int], str] = {}
         wanted = {one.key: one for one in merges}
         try:
@@ -160,10 +159,10 @@ class Merger:
             if self._away.unsure:
                 return 0
             done = self._paths() & {new.path for _, new in made.pairs}
-        for path in Path(self._away.folder).glob(f"segments/*/*/*-{made.attempt}-*.parquet"):
-            if str(path) not in done:  # also what tasks have left that were run twice
-                path.unlink(missing_ok=True)
-        self._away.merging.discard(made.attempt)
+        storage = storage_of(self._away.folder)
+        # Also what tasks have left that were run twice.
+        storage.remove(path for path in storage.segments(self._away.folder, made.attempt) if path not in done)
+        self._away.files.merging.discard(made.attempt)
         return len(done)
 
     def _list(self, made: Made) -> None:
@@ -235,6 +234,4 @@ def _said(error: Exception) -> str:
 
 
 def _is_there(segment: Segment) -> bool:
-    with contextlib.suppress(OSError):
-        return Path(segment.path).stat().st_size == segment.size
-    return False
+    return storage_of(segment.path).sizes([segment.path]) == [segment.size]

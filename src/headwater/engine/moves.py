@@ -9,6 +9,7 @@ written counts when the process that owns the warehouse has listed it: work may 
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,9 @@ from headwater.engine.segment_files import (
 )
 from headwater.engine.sending import divide
 from headwater.engine.tasks import CopyPlan
+from headwater.errors import UserError
 from headwater.store.segments import Segment
+from headwater.store.storage import said, storage_of
 
 Work = TypeVar("Work")
 
@@ -126,25 +129,32 @@ class Moved:
 def carry_out(instance: duckdb.DuckDBPyConnection, move: Move) -> Moved:
     """Do a piece of work; whatever comes in the way is reported, so that Spark need not try again."""
     try:
+        storage_of(move.folder).lend(instance)
         with instance.cursor() as connection:
             return _divide(connection, move) if isinstance(move, Division) else _gather(connection, move)
-    except (duckdb.Error, OSError) as error:
-        said = str(error).strip().split("\n", 1)[0]
+    except (duckdb.Error, OSError, UserError) as error:
         if is_full(error):
-            return Moved(move.number, unwritten=said)
+            return Moved(move.number, unwritten=said(error))
         if isinstance(error, duckdb.Error) and isinstance(move, Division):
-            return Moved(move.number, broken=broken_one(move.segments, error), problem=said)
-        return Moved(move.number, problem=said)
+            return Moved(move.number, broken=broken_one(move.segments, error), problem=said(error))
+        return Moved(move.number, problem=said(error))
 
 
 def _divide(connection: duckdb.DuckDBPyConnection, move: Division) -> Moved:
     other = other_than_listed(connection, move.segments)  # else what was lost would not be missed any more
     if other is not None:
         return Moved(move.number, broken=other)
-    folder = Path(move.folder) / f"{move.number}-{uuid.uuid4().hex[:8]}"
-    with added_up(connection, move.copy, move.segments, move.floor) as query:
-        rows, found = divide(connection, move.copy, query, move.partitions, folder)
-    files = [(partition, path, Path(path).stat().st_size) for partition, paths in found.items() for path in paths]
+    folder, files = f"{move.folder}/{move.number}-{uuid.uuid4().hex[:8]}", list[tuple[int, str, int]]()
+    with storage_of(folder).filling(folder) as here:
+        rooms = Path(here) / "rows"
+        with added_up(connection, move.copy, move.segments, move.floor) as query:
+            rows, found = divide(connection, move.copy, query, move.partitions, rooms)
+        for partition, paths in found.items():
+            for path in paths:  # side by side: a storage has no folders
+                name = f"{len(files)}.parquet"
+                files.append((partition, f"{folder}/{name}", os.stat(path).st_size))
+                os.rename(path, f"{here}/{name}")
+        shutil.rmtree(rooms, ignore_errors=True)
     return Moved(move.number, rows, tuple(files))
 
 
@@ -152,10 +162,11 @@ def _gather(connection: duckdb.DuckDBPyConnection, move: Gathering) -> Moved:
     path = segment_path(move.folder, move.copy.name, move.partition, move.epoch, move.attempt)
     files = ", ".join(f"'{in_quotes(one)}'" for one in move.files)
     query = f"SELECT * FROM read_parquet([{files}], hive_partitioning = false)"
+    storage = storage_of(path)
     rows = copy_to(connection, f"{query}{order_by(move.copy)}", path)
-    return Moved(
-        move.number, rows, segment=Segment(path, 0, move.epoch, rows, Path(path).stat().st_size, move.generation)
-    )
+    size = storage.size_written(path)
+    storage.settle()
+    return Moved(move.number, rows, segment=Segment(path, 0, move.epoch, rows, size, move.generation))
 
 
 def grouped(partitions: Mapping[int, Sequence[Segment]], places: int) -> list[tuple[Segment, ...]]:

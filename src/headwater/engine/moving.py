@@ -7,9 +7,7 @@ becomes tables. All of it is done inside the caller's transaction.
 
 from __future__ import annotations
 
-import shutil
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,11 +25,13 @@ from headwater.engine.schedule import Schedule
 from headwater.engine.segment_files import above, broken_one, of_other_size, path_list
 from headwater.engine.sending import SENDING, written
 from headwater.engine.showing import Kinds, show, show_or_say, shown
+from headwater.engine.spent_files import SpentFiles
 from headwater.engine.tasks import PARTITIONS, CopyPlan, kinds_of
 from headwater.errors import UserError
 from headwater.plan.statistics import ROWS
 from headwater.store.catalog import Catalog
 from headwater.store.segments import Segment, Segments
+from headwater.store.storage import storage_of
 
 if TYPE_CHECKING:
     from headwater.engine.away import Runner
@@ -72,8 +72,7 @@ class Moving:
         self._sizes: dict[str, float] = {}
         #: What was decided by, if the transaction under way decides anew.
         self._sizes_before: dict[str, float] | None = None
-        #: What the transaction under way writes: attempts of tasks, and files of our own.
-        self._attempts: list[str] = []
+        self.files = SpentFiles(self.folder)
         #: What was known of rows that are not stored once each, of views of parts that the transaction brings home.
         self._multiple_before: dict[str, set[int]] = {}
         #: How often a view of parts was brought home.
@@ -227,7 +226,7 @@ class Moving:
     def _export(self, copy: CopyPlan, epoch: int) -> None:
         """Write a copy of what a relation holds at home."""
         connection = self._engine.connection
-        means = self.partitions, self.folder, epoch, self._attempt(), time.time_ns()
+        means = self.partitions, self.folder, epoch, self.files.attempt(), time.time_ns()
         for partition, segment in written(connection, copy, *means):
             self.segments.add(connection, copy.name, partition, segment)
 
@@ -246,16 +245,16 @@ class Moving:
             in_tasks: whether tasks do it.
             broken_ones: takes the copies for which a segment could not be read, with its name and why.
         """
-        attempt, generation = self._attempt(), time.time_ns()
+        attempt, generation = self.files.attempt(), time.time_ns()
         places = self.runner.places if in_tasks else 1
         memory = self.memory() if in_tasks else None
-        on_the_way = Path(self.folder) / SENDING / attempt
+        on_the_way = f"{self.folder}/{SENDING}/{attempt}"
         try:
             divisions: list[Division] = []
             for copy, partitions in wanted.values():
                 floor = self._floor(copy.relation)
                 for share in grouped(partitions, places):
-                    means = copy, share, self.partitions, str(on_the_way / copy.name), memory, floor
+                    means = copy, share, self.partitions, f"{on_the_way}/{copy.name}", memory, floor
                     divisions.append(Division(len(divisions), *means))
             files: dict[tuple[str, int], list[tuple[str, int]]] = {}
             rows = dict.fromkeys(wanted, 0)
@@ -283,22 +282,20 @@ class Moving:
             self._remove_others(attempt, found)
             return found
         finally:
-            shutil.rmtree(on_the_way, ignore_errors=True)
+            storage_of(on_the_way).remove_tree(on_the_way)
 
     def _remove_others(self, attempt: str, found: Mapping[str, Sequence[tuple[int, Segment]]]) -> None:
         """Remove segments of an attempt that nobody has reported: tasks may have been run twice."""
-        for name, there in found.items():
-            reported = {one.path for _, one in there}
-            for path in Path(self.folder).glob(f"segments/{name}/*/*-{attempt}-*.parquet"):
-                if str(path) not in reported:
-                    path.unlink(missing_ok=True)
+        reported = {one.path for there in found.values() for _, one in there}
+        storage = storage_of(self.folder)
+        storage.remove([path for path in storage.segments(self.folder, attempt) if path not in reported])
 
     def _carried_out(self, moves: Sequence[Move], places: int, in_tasks: bool) -> list[Moved]:
         """Have work done; what could not be, because of a segment that cannot be read, says so."""
         if not moves:
             return []
         shares = shared_out(moves, lambda one: one.size, places)
-        here = str(Path(self.folder) / SENDING)
+        here = f"{storage_of(self.folder).scratch(self.folder)}/{SENDING}"
         done = self.runner.run_moves(shares) if in_tasks else carry_out_here(shares, here)
         for one in done:
             if one.unwritten is not None:
@@ -418,10 +415,6 @@ class Moving:
     def _floor(self, relation: str) -> int | None:
         """The oldest part that is kept of a relation, if others were deleted."""
         return self._engine.book.frontier(relation).kept
-
-    def _attempt(self) -> str:
-        self._attempts.append(uuid.uuid4().hex[:12])
-        return self._attempts[-1]
 
 
 def _parts(catalog: Catalog) -> set[str]:

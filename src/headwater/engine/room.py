@@ -11,12 +11,10 @@ the segments that have come since, or made anew from all of them.
 from __future__ import annotations
 
 import contextlib
-import os
 import uuid
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -46,6 +44,7 @@ from headwater.engine.tasks import PARTITIONS, CopyPlan, RoomPlan, Run, Shipment
 from headwater.engine.workers import STORES_SHARE, Cached, Lying, Worker
 from headwater.errors import UserError
 from headwater.store.segments import ALL, Segment
+from headwater.store.storage import Storage, storage_of
 
 #: A table is read again from segments when it has so many times their rows, and some more.
 DEAD, FEW_ROWS = 2, 10_000
@@ -60,6 +59,8 @@ def run_task(
 ) -> Generator[Parcel, None, None]:
     """Do what is to be done at a level in a partition; gives what goes on to others, and a report at last."""
     rooms = {one.number: one for one in plan.levels[level - 1]}
+    storage = storage_of(order.folder)
+    storage.lend(mine.instance)
     task = _Task(mine, plan, order, level, partition)
     try:
         for parcel in parcels:
@@ -75,16 +76,24 @@ def run_task(
             builds = room.parts.keys() & order.parts.building
             if room.number in task.open or order.advanced or builds or releases(room, order, partition):
                 yield from task.run(room)
+        storage.settle()
     except _Blamed:
-        pass
+        _let_settle(storage)
     except BaseException as error:
         task.give_up()
+        _let_settle(storage)
         if not isinstance(error, Exception) or not is_full(error):
             raise
         task.report.unwritten = str(error).strip().split("\n", 1)[0]  # Spark need not try again
     if task.report.failed is not None or task.report.broken is not None or task.report.refused is not None:
         task.give_up()
     yield Parcel(0, partition, 0, "report", task.report.pack(), task.report.run)
+
+
+def _let_settle(storage: Storage) -> None:
+    """Wait for what is on its way, whatever comes of it: who removes what a task has written must find all of it."""
+    with contextlib.suppress(Exception):
+        storage.settle()
 
 
 class _Task:
@@ -141,8 +150,8 @@ class _Task:
             self._insert(room, table, pa.RecordBatchReader.from_batches(readers[0].schema, chain(*readers)))
 
     def take_file(self, room: RoomPlan, feed: Feed) -> None:
-        # Some rows at a time, and not as a file that is mapped: Spark may limit what a process has of addresses.
-        with self._on("take"), pa.OSFile(feed.path) as source, pa.ipc.open_stream(source) as reader:
+        # Some rows at a time.
+        with self._on("take"), storage_of(feed.path).stream(feed.path) as source, pa.ipc.open_stream(source) as reader:
             self._insert(room, feed.table, reader)
 
     def _insert(self, room: RoomPlan, table: str, arriving: pa.RecordBatchReader) -> None:
@@ -427,7 +436,7 @@ class _Task:
         there = self._order.segments.get(copy.name, {}).get(partition, ())
         path = self._path(copy, partition)
         written = copy_to(cached.connection, rows, path)
-        segment = Segment(path, epoch, epoch, written, Path(path).stat().st_size, _generation(there))
+        segment = Segment(path, epoch, epoch, written, storage_of(path).size_written(path), _generation(there))
         first = first_behind(copy, partition, (*there, segment))
         if first is not None:
             segment = self._merge(copy, partition, (*there[first:], segment))
@@ -437,14 +446,16 @@ class _Task:
     def _merge(self, copy: CopyPlan, partition: int, files: tuple[Segment, ...]) -> Segment:
         """Put segments together, of which the last is new."""
         path, new = self._path(copy, partition), files[-1]
+        storage = storage_of(path)
+        storage.settle()
         connection = self._worker.instance.cursor()
         try:
             with self._reading(files):
                 written = put_together(connection, copy, files, path, self._order.parts.floor(copy.relation))
         finally:
             connection.close()
-        os.unlink(new.path)
-        return Segment(path, files[0].first, new.last, written, Path(path).stat().st_size, new.generation)
+        storage.remove([new.path])
+        return Segment(path, files[0].first, new.last, written, storage.size_written(path), new.generation)
 
     def _path(self, copy: CopyPlan, partition: int) -> str:
         return segment_path(self._order.folder, copy.name, partition, self._order.epoch, self._order.attempt)
@@ -452,9 +463,9 @@ class _Task:
     # -- what goes out -------------------------------------------------------------------------------------------------
 
     def _return(self, cached: Cached, step: Step) -> None:
-        folder = Path(self._order.folder) / RETURNED / self._order.attempt
-        folder.mkdir(parents=True, exist_ok=True)
-        path = str(folder / f"{uuid.uuid4().hex}.parquet")
+        folder = f"{self._order.folder}/{RETURNED}/{self._order.attempt}"
+        storage_of(folder).make_folder(folder)
+        path = f"{folder}/{uuid.uuid4().hex}.parquet"
         copy_to(cached.connection, step.rows, path)
         self.report.returned.append((step.relation, path))
 

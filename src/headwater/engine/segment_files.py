@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 import duckdb
 
@@ -13,6 +12,7 @@ from headwater.algebra.parts import PART
 from headwater.emit.layout import EPOCH, sql, store_table
 from headwater.engine.tasks import CopyPlan
 from headwater.store.segments import ALL, Segment
+from headwater.store.storage import SEGMENTS, said, storage_of
 
 #: What a byte of a segment takes in memory, about.
 _UNPACKED = 5
@@ -62,6 +62,9 @@ def broken_one(
     read = "max(hash(segment))" if deep or error is not None else f'max("{EPOCH}")'
     with duckdb.connect(":memory:") as connection:
         for one in segments:
+            storage = storage_of(one.path)
+            storage.forget()
+            storage.lend(connection)
             other = of_other_size([one])
             if other is not None:
                 return other
@@ -71,18 +74,26 @@ def broken_one(
             except duckdb.OutOfMemoryException:
                 raise
             except duckdb.Error as problem:
-                return one.path, str(problem).strip().split("\n", 1)[0]
+                return one.path, said(problem)
             if rows != one.rows:
                 return one.path, f"it has {rows:,} rows, and should have {one.rows:,}"
     return None
 
 
-def of_other_size(segments: Iterable[Segment]) -> tuple[str, str] | None:
-    """Which of some segments is not as large as it should be, or not there at all, and why that is so."""
-    for one in segments:
-        try:
-            size = Path(one.path).stat().st_size
-        except OSError:
+def of_other_size(segments: Iterable[Segment], reading: bool = False) -> tuple[str, str] | None:
+    """Which of some segments is not as large as it should be, or not there at all, and why that is so.
+
+    Args:
+        segments: which, of one copy.
+        reading: they are about to be read.
+    """
+    there = list(segments)
+    if not there:
+        return None
+    expected = [one.size for one in there] if reading else None
+    sizes = storage_of(there[0].path).sizes([one.path for one in there], expected)
+    for one, size in zip(there, sizes, strict=True):
+        if size is None:
             return one.path, "it is gone"
         if size != one.size:
             return one.path, f"it has {size:,} bytes, and should have {one.size:,}"
@@ -91,7 +102,14 @@ def of_other_size(segments: Iterable[Segment]) -> tuple[str, str] | None:
 
 def other_than_listed(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> tuple[str, str] | None:
     """Which of some segments is not the file that was listed, by its size and what it says of its rows, and why."""
-    other = of_other_size(segments)
+    found = _other(connection, segments)
+    if found is not None:
+        storage_of(found[0]).forget()
+    return found
+
+
+def _other(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> tuple[str, str] | None:
+    other = of_other_size(segments, reading=True)
     if other is not None:
         return other
     if not segments:
@@ -102,7 +120,7 @@ def other_than_listed(connection: duckdb.DuckDBPyConnection, segments: Sequence[
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        return broken_one(segments) or (segments[0].path, str(error).strip().split("\n", 1)[0])
+        return broken_one(segments) or (segments[0].path, said(error))
     for one in segments:
         if rows.get(one.path) != one.rows:
             return one.path, f"it has {rows.get(one.path, 0):,} rows, and should have {one.rows:,}"
@@ -111,23 +129,21 @@ def other_than_listed(connection: duckdb.DuckDBPyConnection, segments: Sequence[
 
 def segment_path(folder: str, copy: str, partition: int, epoch: int, attempt: str) -> str:
     """A new name for a segment, which nobody else has."""
-    where = Path(folder) / "segments" / copy / ("all" if partition == ALL else str(partition))
-    where.mkdir(parents=True, exist_ok=True)
-    return str(where / f"{epoch:012d}-{attempt}-{uuid.uuid4().hex[:8]}.parquet")
+    where = f"{folder}/{SEGMENTS}/{copy}/{'all' if partition == ALL else partition}"
+    storage_of(folder).make_folder(where)
+    return f"{where}/{epoch:012d}-{attempt}-{uuid.uuid4().hex[:8]}.parquet"
 
 
 def attempt_of(path: str) -> str:
     """The attempt by which a segment was written."""
-    return Path(path).name.split("-")[1] if Path(path).name.count("-") == 2 else ""
+    name = path.rpartition("/")[2]
+    return name.split("-")[1] if name.count("-") == 2 else ""
 
 
 def copy_to(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:
     """Write a query's rows to a Parquet file."""
-    try:
-        found = connection.execute(f"COPY ({query}) TO '{in_quotes(path)}' ({WRITTEN})").fetchone()
-    except BaseException:
-        Path(path).unlink(missing_ok=True)
-        raise
+    with storage_of(path).writing(path) as file:
+        found = connection.execute(f"COPY ({query}) TO '{in_quotes(file)}' ({WRITTEN})").fetchone()
     return int(found[0]) if found else 0
 
 

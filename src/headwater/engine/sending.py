@@ -7,6 +7,7 @@ rows of each of them in the source: reading costs less than writing.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,10 @@ from headwater.emit.layout import sql, store_table
 from headwater.engine.segment_files import WRITTEN, copy_to, in_quotes, order_by, segment_path
 from headwater.engine.tasks import PARTITIONS, CopyPlan
 from headwater.store.segments import ALL, Segment
+from headwater.store.storage import ON_THE_WAY, storage_of
 
 #: The folder of rows on their way.
-SENDING = "sending"
+SENDING = ON_THE_WAY
 #: So many partitions are few.
 FEW_PARTITIONS = 16
 #: More than so many are many: DuckDB keeps a hundred files open.
@@ -48,15 +50,22 @@ def written(
         generation: of the segments.
     """
     source = copy.net or f"SELECT * FROM {sql(store_table(copy.relation))}"
-    on_the_way = Path(folder) / SENDING / f"{attempt}-{copy.name}"
+    storage = storage_of(folder)
+    on_the_way = Path(storage.scratch(folder)) / SENDING / f"{attempt}-{copy.name}"
     try:
         for partition, query in _queries(connection, copy, source, partitions, on_the_way):
             path = segment_path(folder, copy.name, partition, epoch, attempt)
             rows = copy_to(connection, f"{query}{order_by(copy)}", path)
             if rows:
-                yield partition, Segment(path, 0, epoch, rows, Path(path).stat().st_size, generation)
+                yield partition, Segment(path, 0, epoch, rows, storage.size_written(path), generation)
             else:
-                Path(path).unlink()
+                storage.settle()
+                storage.remove([path])
+        storage.settle()
+    except BaseException:
+        with contextlib.suppress(Exception):  # who removes what was written must find all of it
+            storage.settle()
+        raise
     finally:
         shutil.rmtree(on_the_way, ignore_errors=True)
 

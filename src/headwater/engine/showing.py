@@ -14,6 +14,7 @@ import duckdb
 from headwater.emit.layout import sql, store_table
 from headwater.engine.segment_files import above, in_quotes, of_other_size, path_list, quoted
 from headwater.store.segments import Segment
+from headwater.store.storage import said
 
 _SHOWN = "SELECT sql FROM duckdb_views() WHERE schema_name = 'data' AND view_name = ?"
 _PATH = re.compile(r"'((?:[^']|'')+\.parquet)'")
@@ -78,7 +79,7 @@ def _problem(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment])
         if segments:
             beside.execute(f"DESCRIBE SELECT * FROM read_parquet({path_list(segments)})")
     except duckdb.Error as error:
-        return str(error).strip().split("\n", 1)[0]
+        return said(error)
     finally:
         beside.close()
     return None

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from headwater.engine.tasks import TaskPlan
 from headwater.store.segments import Segment
+from headwater.store.storage import storage_of
 
 #: The folders in which workers put what does not fit into memory, and the file in each that its worker has locked.
 _SCRATCH, _LOCK = "headwater-task-", "lock"
@@ -167,8 +168,7 @@ def load_plan(path: str, mine: Worker) -> TaskPlan:
     """A plan that was written to a file; read once."""
     if path not in mine.plans:
         mine.plans.clear()
-        with Path(path).open("rb") as file:
-            mine.plans[path] = pickle.load(file)
+        mine.plans[path] = pickle.loads(storage_of(path).read(path))
     return mine.plans[path]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -19,6 +18,7 @@ from headwater.engine.segment_files import above, in_quotes
 from headwater.engine.showing import floor_shown, shown
 from headwater.serve.query import Prepared, in_row_form
 from headwater.sql.lower import Answer
+from headwater.store.storage import storage_of
 
 _BATCH_ROWS = 100_000
 
@@ -50,6 +50,8 @@ class Lying:
         files = ", ".join(f"'{in_quotes(path)}'" for path in self.partitions[partition])
         with duckdb.connect(":memory:") as connection:
             connection.execute(f"SET threads = 1; SET memory_limit = '{memory}B'; CREATE SCHEMA data")
+            for path in self.partitions[partition][:1]:
+                storage_of(path).lend(connection)
             view = sql(store_table(self.store))
             connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet([{files}]){above(self.floor)}")
             for batch in connection.sql(self.query).to_arrow_reader(_BATCH_ROWS):
@@ -69,8 +71,8 @@ def lying(reader: duckdb.DuckDBPyConnection, query: Prepared) -> Lying | None:
     paths = shown(reader, store)
     if not paths:
         return None
-    partitions: dict[Path, list[str]] = {}
+    partitions: dict[str, list[str]] = {}
     for path in sorted(paths):
-        partitions.setdefault(Path(path).parent, []).append(path)
+        partitions.setdefault(path.rpartition("/")[0], []).append(path)
     files = tuple(map(tuple, partitions.values()))
     return Lying(store, query.text(frozenset()), query.answer, files, floor_shown(reader, store))

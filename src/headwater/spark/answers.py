@@ -23,6 +23,7 @@ from headwater.spark.session import start_session
 from headwater.spark.stages import memory_of_task, memory_setting, workers_like_us
 from headwater.spark.tables import in_utc
 from headwater.spark.types import quoted, spark_schema
+from headwater.store.storage import means_of, mount
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,7 +113,7 @@ class Answers:
         def lies(name: str, found: Lying) -> None:
             assert away is not None
             self._lying[name] = found
-            away.hold(found.paths)
+            away.files.hold(found.paths)
 
         def write(name: str, schema: pa.Schema, rows: Iterator[pa.Table]) -> None:
             with pq.ParquetWriter(self._file(name), in_utc(schema.empty_table()).schema) as file:
@@ -125,7 +126,7 @@ class Answers:
     def _release(self) -> None:
         for one in self._lying.values():
             assert self._engine.away is not None
-            self._engine.away.release(one.paths)
+            self._engine.away.files.release(one.paths)
         self._lying.clear()
 
     def close(self) -> None:
@@ -137,9 +138,10 @@ class Answers:
 def evaluated(session: SparkSession, one: Lying, schema: StructType) -> DataFrame:
     """What lies away, each partition evaluated in a task."""
     memory = memory_setting(session) or memory_of_task()
-    count = len(one.partitions)
+    count, means = len(one.partitions), means_of(one.paths[0])
 
     def evaluate(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mount(means)
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for rows in one.rows(number, memory):

@@ -17,7 +17,6 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.engine import moves
@@ -25,11 +24,12 @@ from headwater.engine.merges import Merge, Merged, carry_out
 from headwater.engine.moves import Move, Moved
 from headwater.engine.parcels import Order
 from headwater.engine.room import run_task
-from headwater.engine.workers import let_it_last, load_plan, worker
+from headwater.engine.workers import Worker, let_it_last, load_plan, worker
 from headwater.errors import UserError
 from headwater.spark.exchange import Exchange, Going
 from headwater.spark.failures import reason_of
 from headwater.spark.seats import Seats, executors_of
+from headwater.store.storage import Means, means_of, mount, storage_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -123,7 +123,8 @@ class SparkRunner:
             context = self.session.sparkContext
             context.setJobGroup(self._merges, "Headwater puts segments together")  # of this thread
             with workers_like_us(context):
-                tasks = context.parallelize(shares, len(shares)).mapPartitions(_put_together)
+                means = means_of(shares[0][0].folder)
+                tasks = context.parallelize(shares, len(shares)).mapPartitions(_shares(means, carry_out))
                 tasks._jrdd  # noqa: B018  see `_job`
             return list(tasks.collect())
         except (PySparkException, Py4JError) as error:
@@ -141,17 +142,18 @@ class SparkRunner:
     def _moves(self, shares: Sequence[Sequence[Move]]) -> list[Moved]:
         context = self.session.sparkContext
         with workers_like_us(context):
-            tasks = context.parallelize(shares, len(shares)).mapPartitions(_move)
+            means = means_of(shares[0][0].folder)
+            tasks = context.parallelize(shares, len(shares)).mapPartitions(_shares(means, _move))
             tasks._jrdd  # noqa: B018  see `_job`
         return list(tasks.collect())
 
     def _job(self, plan: str, order: str, levels: int, partitions: int) -> list[bytes]:
         context = self.session.sparkContext
         with workers_like_us(context):
-            exchange = self._exchange_on(context, partitions)
-            sent = exchange.begin(_stage(plan, order, 1))
+            exchange, means = self._exchange_on(context, partitions), means_of(order)
+            sent = exchange.begin(_stage(plan, order, 1, means))
             for level in range(2, levels + 1):
-                sent = exchange.then(sent, _stage(plan, order, level))
+                sent = exchange.then(sent, _stage(plan, order, level, means))
             sent._jrdd  # noqa: B018  the last stage, too, takes Python's program from the context now
         return [parcel.data for parcel in sent.collect()]
 
@@ -218,7 +220,7 @@ def _failed(error: Exception, missing: str | None, what: str = "the tasks of an 
     )
 
 
-def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Going]:
+def _stage(plan: str, order: str, level: int, means: Means | None) -> Callable[[Iterable[Any]], Going]:
     """What a task of a level does with what comes to it."""
 
     def run(came: Iterable[Any]) -> Going:
@@ -226,8 +228,10 @@ def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Going
 
         context = TaskContext.get()
         assert context is not None
-        told: Order = pickle.loads(Path(order).read_bytes())
+        mount(means)
+        told: Order = pickle.loads(storage_of(order).read(order))
         mine = worker(told.memory or memory_of_task())
+        mount(means, mine.folder)
         parcels = (parcel for each, _ in came for parcel in each) if level > 1 else ()
         yield from run_task(mine, load_plan(plan, mine), told, level, context.partitionId(), parcels)
         for _ in came:
@@ -237,17 +241,24 @@ def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Going
     return run
 
 
-def _put_together(shares: Iterable[Sequence[Merge]]) -> Iterator[Merged]:
-    for share in shares:
-        for one in share:
-            yield carry_out(worker(one.memory or memory_of_task()), one)
-    let_it_last()
+def _shares(
+    means: Means | None, carry: Callable[[Worker, Any], Any]
+) -> Callable[[Iterable[Sequence[Any]]], Iterator[Any]]:
+    """What a task does with its shares of work that is no epoch's."""
+
+    def run(shares: Iterable[Sequence[Any]]) -> Iterator[Any]:
+        for share in shares:
+            for one in share:
+                mine = worker(one.memory or memory_of_task())
+                mount(means, mine.folder)
+                yield carry(mine, one)
+        let_it_last()
+
+    return run
 
 
-def _move(shares: Iterable[Sequence[Move]]) -> Iterator[Moved]:
-    for share in shares:
-        for one in share:
-            yield moves.carry_out(worker(one.memory or memory_of_task()).instance, one)
+def _move(mine: Worker, move: Move) -> Moved:
+    return moves.carry_out(mine.instance, move)
 
 
 def memory_of_task() -> int:

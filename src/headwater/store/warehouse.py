@@ -16,7 +16,7 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -71,6 +71,7 @@ class Warehouse:
         self._guard = threading.Lock()
         self._cautious = 0
         self._quick = False
+        self._lent: list[Callable[[duckdb.DuckDBPyConnection], None]] = []
         try:
             if self.folder is not None:
                 _prepare_folder(self.folder)
@@ -87,6 +88,8 @@ class Warehouse:
             _check_log(self.folder)
         try:
             connection = duckdb.connect(file)
+            for lend in self._lent:
+                lend(connection)
             self._prepare(connection)
         except duckdb.Error as error:
             reason = _first_line(error)
@@ -101,6 +104,11 @@ class Warehouse:
                 ) from error
             raise UserError("HW404", f"the warehouse file {file} cannot be opened: {reason}", hint=DAMAGED) from error
         return connection
+
+    def let_read(self, lend: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
+        """Let all connections read what somebody lends them: now, and when the file is opened again."""
+        self._lent.append(lend)
+        lend(self.connection)
 
     def _prepare(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Check what is there, or make it; one transaction, so that a kill leaves all or nothing."""

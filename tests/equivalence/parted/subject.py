@@ -69,8 +69,9 @@ class Headwater:
     def _open(self) -> hw.Database:
         where = Path(self._folder.name, "warehouse") if self._folder else ":memory:"
         if self._runner is not None and next(self._opened) % 2 == 0:
-            partitions = self._division.choice((1, 2, 3, 5))
-            database = hw.Database(where, placement="tasks", runner=self._runner, partitions=partitions)
+            seed, partitions = self._case.seed, self._division.choice((1, 2, 3, 5))
+            means = {"segments": f"memory://parts/{seed}" if seed % 3 == 0 else None, "partitions": partitions}
+            database = hw.Database(where, placement="tasks", runner=self._runner, **means)  # type: ignore[arg-type]
         else:
             database = hw.Database(where)
         if self._observes:

@@ -1,0 +1,332 @@
+"""Segments on a storage that speaks the protocol of S3: whatever happens, nobody can tell by the rows."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import pickle
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headwater as hw
+from headwater.engine import faults, merges, spent_files
+from headwater.engine.local_tasks import LocalRunner
+from headwater.project import load_project
+from headwater.store import remote_storage
+from headwater.store.storage import Means, storage_of
+from tests.faults.child import leftovers
+from tests.s3 import BUCKET, Server, serving
+
+pytestmark = pytest.mark.xdist_group("s3")
+
+VIEWS = """
+    CREATE TABLE t (a INT, b INT);
+    CREATE VIEW v AS SELECT a, sum(b) AS s FROM t GROUP BY a;
+    CREATE VIEW w AS SELECT s, count(*) AS n FROM v GROUP BY s
+"""
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving() as one:
+        yield one
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A place that no other test has."""
+    return f"s3://{BUCKET}/{next(_numbers)}"
+
+
+def opened(
+    folder: Path | str, storage: Mapping[str, object] | None, segments: str | None = None, **more: Any
+) -> hw.Database:
+    arguments = {"placement": "tasks", "partitions": 2, **more}
+    return hw.Database(folder, runner=LocalRunner(2, 3), segments=segments, storage=storage, **arguments)
+
+
+def fill(db: hw.Database, first: int, epochs: int) -> None:
+    for number in range(first, first + epochs):
+        db.insert("t", [(one, number) for one in range(6)])
+
+
+def check(db: hw.Database, epochs: int) -> None:
+    total = sum(range(epochs))
+    assert sorted(db.query("SELECT * FROM v").to_pylist(), key=str) == [{"a": n, "s": total} for n in range(6)]
+    assert db.query("SELECT * FROM w").to_pylist() == [{"s": total, "n": 6}]
+
+
+def test_the_life_of_a_warehouse(
+    tmp_path: Path, server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(merges, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(merges, "STAGGERED", 1)
+    monkeypatch.setattr(spent_files, "GRACE_SECONDS", -1.0)
+    folder = tmp_path / "w"
+    with opened(folder, server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 6)
+        assert db.consolidator.wait(30)
+        fill(db, 6, 1)
+        check(db, 7)
+        root = str(db.status()["segments"])
+        assert root.startswith(f"{prefix}/headwater-")
+        there = [one for one in server.listed(root) if one.endswith(".parquet")]
+        assert len(there) < 7 * 3  # some were put together, and are gone
+        assert not list((folder / "away").rglob("*.parquet"))
+    with opened(folder, server.options, placement=None, partitions=None) as db:  # where it is, is remembered
+        assert db.status()["segments"] == root
+        assert leftovers(db) == []
+        fill(db, 7, 1)
+        db.execute("ALTER WAREHOUSE SET PARTITIONS 3")
+        fill(db, 8, 1)
+        check(db, 9)
+        assert all("/plans/" in one for one in leftovers(db))
+    other = f"{prefix}-other"
+    with opened(folder, server.options, other, partitions=None) as db:  # it moves
+        check(db, 9)
+        assert db.status()["partitions"] == 3 and server.listed(prefix) == []
+        fill(db, 9, 1)
+    with opened(folder, server.options, placement="inline", partitions=None) as db:
+        check(db, 10)
+        fill(db, 10, 1)
+        assert server.listed(other) == []
+    with opened(folder, None) as db:  # and is beside the warehouse, as at first
+        check(db, 11)
+        assert "segments" not in db.status() and list((folder / "away").rglob("*.parquet"))
+    with opened(folder, server.options, prefix) as db:
+        check(db, 11)
+        assert not list((folder / "away").rglob("*.parquet"))
+    assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
+
+
+def test_large_segments_are_read_in_parts(
+    tmp_path: Path, server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_storage, "WHOLE_BYTES", 100)
+    monkeypatch.setattr(remote_storage, "_PIECE_BYTES", 1000)
+    with opened(tmp_path / "w", server.options, prefix) as db:
+        db.execute("CREATE TABLE t (a INT, b STRING); CREATE VIEW v AS SELECT a, max(b) AS b FROM t GROUP BY a")
+        rows = [(one, f"{one:x}" * 9) for one in range(5000)]
+        db.insert("t", rows)
+        db.insert("t", [(one, "z") for one in range(0, 5000, 2)])
+        found = {(one["a"], one["b"]) for one in db.query("SELECT * FROM v").to_pylist()}
+        assert found == {(a, b if a % 2 else max(b, "z")) for a, b in rows}
+
+
+def test_a_segment_that_is_gone_is_named_and_made_anew(tmp_path: Path, server: Server, prefix: str) -> None:
+    folder = tmp_path / "w"
+    with opened(folder, server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 2)
+        [victim, *_] = [one for one in server.listed(prefix) if "/w-by" in one]
+        server.files.rm_file(victim)
+        with pytest.raises(hw.UserError) as told:
+            db.execute("REFRESH VIEW x")
+        assert told.value.code != "HW409"
+    with opened(folder, server.options) as db:
+        with pytest.raises(hw.UserError) as told:
+            db.query("SELECT * FROM w")
+        assert told.value.code == "HW409" and victim in told.value.message and "it is gone" in told.value.message
+        with pytest.raises(hw.UserError, match="HW409"):
+            fill(db, 2, 1)
+        assert db.query("SELECT * FROM v").num_rows == 6
+        db.execute("REFRESH VIEW w")
+        check(db, 2)
+        fill(db, 2, 1)
+        check(db, 3)
+
+
+def test_a_segment_that_is_put_back(tmp_path: Path, server: Server, prefix: str) -> None:
+    """Nothing is remembered of what could not be read, at home and in tasks."""
+    folder = tmp_path / "w"
+    with opened(folder, server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 2)
+        there = {one: server.files.cat_file(one) for one in server.listed(prefix) if one.endswith(".parquet")}
+    for one, data in there.items():
+        server.files.pipe_file(one, b"x" * len(data))
+    with opened(folder, server.options) as db:
+        with pytest.raises(hw.UserError, match="HW409"):
+            db.query("SELECT * FROM w")
+        with pytest.raises(hw.UserError, match="HW409"):
+            fill(db, 2, 1)
+        for one, data in there.items():
+            server.files.pipe_file(one, data)
+        fill(db, 2, 1)
+        check(db, 3)
+
+
+def test_nothing_is_listed_before_it_is_there(
+    tmp_path: Path, server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = remote_storage.Remote._put
+
+    def slowly(self: remote_storage.Remote, file: str, path: str) -> None:
+        time.sleep(0.2 if path.endswith(".parquet") else 0.0)
+        plain(self, file, path)
+
+    monkeypatch.setattr(remote_storage.Remote, "_put", slowly)
+    with opened(tmp_path / "w", server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 1)
+        check(db, 1)
+        db.execute("CREATE VIEW x AS SELECT b, count(*) AS n FROM t GROUP BY b")
+        assert db.query("SELECT * FROM x").to_pylist() == [{"b": 0, "n": 6}]
+
+
+def test_an_epoch_that_fails_leaves_nothing(tmp_path: Path, server: Server, prefix: str) -> None:
+    with opened(tmp_path / "w", server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 1)
+        assert leftovers(db)  # the plan
+        before = server.listed(prefix)
+        runner = db.engine.away.runner  # type: ignore[union-attr]
+        plain = runner.run
+
+        def failing(*arguments: Any) -> list[bytes]:
+            plain(*arguments)
+            assert len(server.listed(prefix)) > len(before)
+            raise hw.UserError("HW479", "tasks were lost")
+
+        runner.run = failing  # type: ignore[method-assign]
+        with pytest.raises(hw.UserError, match="HW479"):
+            fill(db, 1, 1)
+        assert leftovers(db)
+        assert server.listed(prefix) == before
+
+
+def test_a_copy_of_the_folder_is_told_whose_the_segments_are(tmp_path: Path, server: Server, prefix: str) -> None:
+    """Both would remove what the other has written."""
+    with opened(tmp_path / "w", server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 1)
+    shutil.copytree(tmp_path / "w", tmp_path / "copy")
+    with opened(tmp_path / "w", server.options) as db:
+        fill(db, 1, 1)
+        root = str(db.status()["segments"])
+    with pytest.raises(hw.UserError, match="HW434") as told:
+        opened(tmp_path / "copy", server.options)
+    assert f"{root}/owner" in str(told.value.hint)
+    (tmp_path / "w").rename(tmp_path / "elsewhere")  # what is moved is no copy
+    with opened(tmp_path / "elsewhere", server.options) as db:
+        check(db, 2)
+
+
+@pytest.mark.parametrize(
+    ("segments", "options", "said"),
+    [
+        ("s3://nowhere/x", {}, "the storage s3://nowhere/x/headwater-.* cannot be used: .*[Bb]ucket"),
+        ("s3://lake/x", {"endpoint_url": "http://127.0.0.1:9"}, "cannot be used: Could not connect"),
+        ("s3://lake/x", {"no_such_option": "silly"}, "cannot be used: .*no_such_option"),
+        ("nonsense://x/y", {}, "nonsense.* cannot be used: Protocol not known"),
+        ("sftp://me:secret@host/x", {}, "'sftp://host/x' is no place for segments"),
+        ("s3://lake/*", {}, "is no place for segments"),
+        ("", {}, "is no place for segments"),
+    ],
+)
+def test_places_that_are_none(
+    tmp_path: Path, server: Server, segments: str, options: dict[str, object], said: str
+) -> None:
+    with pytest.raises(hw.UserError, match=f"(?s)HW433.*{said}") as told:
+        opened(
+            tmp_path / "w", {**server.options, "config_kwargs": {"retries": {"max_attempts": 1}}, **options}, segments
+        )
+    assert "something" not in str(told.value) and "secret" not in str(told.value)
+    with opened(tmp_path / "w", None, placement=None, partitions=None) as db:  # nothing came of it
+        assert db.status()["placement"] == "inline"
+
+
+@pytest.mark.parametrize("package", ["s3fs", "fsspec"])
+def test_a_package_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, "headwater.store.remote_storage")
+    if package == "s3fs":
+        monkeypatch.setattr(sys.modules["fsspec.registry"], "_registry", {})
+        monkeypatch.setattr(sys.modules["fsspec.registry"], "registry", {})
+    with pytest.raises(hw.UserError, match=f"(?s)HW433.*{package}.*headwater\\[s3\\]"):
+        opened(tmp_path / "w", {}, "s3://lake/x")
+
+
+def test_segments_go_with_tasks_only() -> None:
+    with pytest.raises(hw.UserError, match="HW430"):
+        hw.connect(placement="inline", segments="s3://lake/x")
+    with pytest.raises(hw.UserError, match="HW430"):
+        hw.connect(segments="s3://lake/x")
+
+
+def test_a_folder_that_is_not_the_warehouses(tmp_path: Path) -> None:
+    """Such as one that all executors have mounted."""
+    with opened(tmp_path / "w", None, str(tmp_path / "shared")) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 2)
+    assert list((tmp_path / "shared").rglob("*.parquet")) and not list((tmp_path / "w").rglob("*.parquet"))
+    with opened(tmp_path / "w", None) as db:
+        check(db, 2)
+        assert leftovers(db) == []
+    with opened(tmp_path / "w", None, placement="inline", partitions=None) as db:
+        check(db, 2)
+    assert not list((tmp_path / "shared").rglob("*.parquet"))
+
+
+def test_keys_are_written_nowhere(
+    tmp_path: Path, server: Server, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "headwater"), opened(tmp_path / "w", server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 1)
+        away = db.engine.away
+        assert away is not None
+        held = storage_of(away.folder)
+        assert isinstance(held, remote_storage.Remote) and "something" not in repr(held.means)
+        assert pickle.loads(pickle.dumps(held.means)) == Means(away.folder, server.options)
+        assert "something" not in str(db.status())
+        stored = db.warehouse.reader().execute("SELECT string_agg(value, ' ') FROM hw.meta").fetchone()
+        assert stored is not None and "something" not in stored[0]
+        assert not any(b"something" in server.files.cat_file(one) for one in server.listed(prefix))
+    assert "something" not in caplog.text
+    assert not any(b"something" in one.read_bytes() for one in (tmp_path / "w").rglob("*") if one.is_file())
+
+
+def test_a_move_that_is_cut_short_leaves_nothing(tmp_path: Path, server: Server, prefix: str) -> None:
+    with opened(tmp_path / "w", None) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 1)
+
+    def stop(point: str) -> None:
+        if point == "moved":
+            faults.hook = None
+            raise KeyboardInterrupt
+
+    faults.hook = stop
+    with pytest.raises(KeyboardInterrupt):
+        opened(tmp_path / "w", server.options, prefix)
+    assert server.listed(prefix)
+    with opened(tmp_path / "w", server.options) as db:
+        assert server.listed(prefix) == [] and "segments" not in db.status()
+        check(db, 1)
+    with opened(tmp_path / "w", server.options, prefix) as db:  # now nothing comes in the way
+        assert not list((tmp_path / "w" / "away").rglob("*.parquet"))
+        check(db, 1)
+
+
+def test_a_project_says_where(tmp_path: Path) -> None:
+    text = 'placement = "tasks"\nsegments = "s3://lake/x"\n[storage]\nkey = "somebody"\n'
+    (tmp_path / "headwater.toml").write_text(text)
+    project = load_project(tmp_path)
+    assert (project.segments, project.storage) == ("s3://lake/x", {"key": "somebody"})
+    assert "somebody" not in repr(project)
+    (tmp_path / "headwater.toml").write_text('placement = "tasks"\nsegments = "there"\n')
+    assert load_project(tmp_path).segments == str(tmp_path / "there")
+    (tmp_path / "headwater.toml").write_text(text.replace("tasks", "inline"))
+    assert load_project(tmp_path).segments is None
+    (tmp_path / "headwater.toml").write_text('storage = "x"\n')
+    with pytest.raises(hw.UserError, match="HW443"):
+        load_project(tmp_path)
