@@ -224,16 +224,16 @@ class Away:
             observed = views if engine.observers else views & engine.hub.wanted
             order = Order(
                 epoch,
-                self._attempt(),
+                self.attempt(),
                 self.partitions,
                 self.folder,
-                _clock(engine, schedule, clock),
+                clock_of(engine, schedule, clock),
                 advanced,
                 frozenset(name for name in job.plan.feeds if workspace.is_batch(delta_of(name))),
                 frozenset(observed | kept | job.wanted),
                 {copy: listed[copy] for copy in job.plan.reads if copy in listed},
                 memory=self.memory(),
-                together=-(-self.partitions // max(1, self.runner.places)),
+                together=self.together,
                 ticking=ticking(round_, schedule, job.names),
                 parts=part_order((one for one in schedule.stages if one.parts and one.name in job.names), parts),
                 opening=self._opening,
@@ -243,7 +243,8 @@ class Away:
             note_waiting(self, job.plan, order, round_)
         return workspace.changed
 
-    def _attempt(self) -> str:
+    def attempt(self) -> str:
+        """A name for what is about to be written: if the transaction under way is undone, that is removed."""
         self._attempts.append(uuid.uuid4().hex[:12])
         return self._attempts[-1]
 
@@ -260,7 +261,7 @@ class Away:
             (room / "order").write_bytes(pickle.dumps(order))
             faults.reach("tasks begin")
             with self.spending.home.on("job"):
-                reports = self._reports(job.plan, str(room / "order"))
+                reports = self.reports(job.plan, str(room / "order"))
             self.spending.tasks += [one.spending for one in reports]
             faults.reach("tasks done")
             with self.spending.home.on("list"):
@@ -273,7 +274,7 @@ class Away:
             shutil.rmtree(room, ignore_errors=True)
             shutil.rmtree(Path(order.folder) / RETURNED / order.attempt, ignore_errors=True)
 
-    def _reports(self, plan: TaskPlan, order: str) -> list[Report]:
+    def reports(self, plan: TaskPlan, order: str) -> list[Report]:
         """Run the tasks of an epoch until what they report goes together."""
         for _ in range(MOST_RUNS):
             levels = len(plan.levels)
@@ -287,6 +288,16 @@ class Away:
             f"the tasks of an epoch failed: in {MOST_RUNS} runs some were lost after others had taken what they sent",
             hint="nothing changed; try again when executors stay longer",
         )
+
+    def forget_plan(self, plan: TaskPlan) -> None:
+        """Tasks will not need a plan again."""
+        self._written.discard(plan.identity)
+        (Path(self.folder) / "plans" / plan.identity).unlink(missing_ok=True)
+
+    @property
+    def together(self) -> int:
+        """How many partitions a worker's process takes in an epoch, about."""
+        return -(-self.partitions // max(1, self.runner.places))
 
     def _plan_file(self, plan: TaskPlan) -> str:
         path = Path(self.folder) / "plans" / plan.identity
@@ -315,16 +326,7 @@ class Away:
     def _take(self, job: Job, reports: Sequence[Report], workspace: Workspace, parts: PartRound) -> set[str]:
         """List what tasks have written, and let the changes that are wanted at home be known."""
         assert job.plan is not None
-        for report in reports:
-            if report.broken is not None:
-                raise broken(*report.broken)
-            if report.unwritten is not None:
-                raise unwritten(report.unwritten)
-            if report.refused is not None:
-                code, message, hint = report.refused
-                raise UserError(code, message, hint=hint)
-            if report.failed is not None:
-                raise ViewFailed(*report.failed)
+        raise_what_failed(reports)
         changed: set[str] = set()
         returned: dict[str, list[str]] = {}
         connection = self._engine.connection
@@ -422,7 +424,7 @@ class Away:
         """Write a copy of what a relation holds, at home or in another copy."""
         connection = self._engine.connection
         self.segments.begin_copy(connection, copy.name, copy.relation)
-        means = self.partitions, self.folder, epoch, self._attempt(), time.time_ns()
+        means = self.partitions, self.folder, epoch, self.attempt(), time.time_ns()
         for partition, segment in written(connection, copy, *means):
             self.segments.add(connection, copy.name, partition, segment)
 
@@ -630,6 +632,20 @@ class Nobody:
         pass
 
 
+def raise_what_failed(reports: Sequence[Report]) -> None:
+    """Raise what tasks report to have failed, if any has."""
+    for report in reports:
+        if report.broken is not None:
+            raise broken(*report.broken)
+        if report.unwritten is not None:
+            raise unwritten(report.unwritten)
+        if report.refused is not None:
+            code, message, hint = report.refused
+            raise UserError(code, message, hint=hint)
+        if report.failed is not None:
+            raise ViewFailed(*report.failed)
+
+
 def _write(path: str, pieces: Iterator[pa.Table]) -> None:
     """Write rows to a file of Arrow's."""
     first = next(pieces)
@@ -656,7 +672,7 @@ def _suspended_maps(catalog: Catalog) -> set[str]:
     return {each.name for one in catalog if one.program and one.suspended for each in one.program.maps}
 
 
-def _clock(engine: Engine, schedule: Schedule, clock: dt.datetime) -> tuple[str, ...]:
+def clock_of(engine: Engine, schedule: Schedule, clock: dt.datetime) -> tuple[str, ...]:
     if not schedule.follows_clock:
         return ()
     before = engine.last_clock if engine.last_clock is not None else dt.datetime(1970, 1, 1)

@@ -19,6 +19,7 @@ from headwater.engine.changelogs import create_kept
 from headwater.engine.dating import Coming
 from headwater.engine.engine import Engine, Epoch, undoing
 from headwater.engine.failures import NotPlanned, ViewFailed
+from headwater.engine.filling import Filling, fill, plan_filling
 from headwater.engine.parts import PartRound, PartStatements
 from headwater.engine.rebuild import Rebuild, current_maps, lost_stream, missed_stream, plan_rebuild
 from headwater.errors import UserError
@@ -164,21 +165,40 @@ def _create_view(engine: Engine, relation: Relation, made: Sequence[Relation], w
             after = after.with_changed(replace(stream, begins=engine.epoch))
         for name in wide.maps:  # nothing has come to them yet
             engine.drop_store(name)
-        there = engine.catalog.map_names - wide.maps.keys()
-        for one in relation.program.maps:
-            if one.name not in there:
-                engine.connection.execute(create_map(one))
         if relation.changes is not None:
             engine.connection.execute(create_kept(relation))
-        workspace = engine.workspace()
-        anew = {relation.name: replace(plan_rebuild(relation, after), empty=relation.changes is None)}
-        engine.flow(engine.schedule_for(after, net), workspace, engine.epoch, anew, net)
+        rebuild = replace(plan_rebuild(relation, after), empty=relation.changes is None)
+        in_tasks = _in_tasks(engine, relation, made, wide, rebuild, net)
+        if isinstance(in_tasks, Filling):
+            fill(engine, relation.program, in_tasks, after)
+        else:
+            there = engine.catalog.map_names - wide.maps.keys()
+            for one in relation.program.maps:
+                if one.name not in there:
+                    engine.connection.execute(create_map(one))
+            anew = {relation.name: rebuild}
+            engine.flow(engine.schedule_for(after, net), engine.workspace(), engine.epoch, anew, net)
         faults.reach("view filled")
         engine.change_catalog(after)
     for name in wide.maps:
         engine.forget_store(name)
     engine.waiting.begin([new.name for new in made if new.policy is not None])
     engine.adopt(after)
+
+
+def _in_tasks(
+    engine: Engine, relation: Relation, made: Sequence[Relation], wide: Widened, rebuild: Rebuild, net: bool
+) -> Filling | str:
+    """How the maps of a new view are filled in tasks; or why that is done at home."""
+    if engine.away is None:
+        return "programs do not run in tasks"
+    if net:
+        return "it has failed in tasks, perhaps on rows that are never there together"
+    if made or wide.maps:
+        return "what it reads is made with it, or is stored otherwise from now on"
+    if relation.changes is not None:
+        return "it keeps its changes, of which the first is all that it holds"
+    return plan_filling(engine, rebuild.program, rebuild.maps, rebuild.catalog)
 
 
 def _make_input(engine: Engine, relation: Relation, after: Catalog) -> None:

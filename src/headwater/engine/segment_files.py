@@ -21,9 +21,23 @@ WRITTEN = "FORMAT parquet, ROW_GROUP_SIZE_BYTES '8MB'"
 
 
 def put_together(
-    connection: duckdb.DuckDBPyConnection, copy: CopyPlan, files: Iterable[Segment], path: str, floor: int | None = None
+    connection: duckdb.DuckDBPyConnection,
+    copy: CopyPlan,
+    files: Iterable[Segment],
+    path: str,
+    floor: int | None = None,
+    epoch: int | None = None,
 ) -> int:
-    """Write what some segments of a copy add up to as one; returns its rows. Parts before `floor` are left out."""
+    """Write what some segments of a copy add up to as one; returns its rows.
+
+    Args:
+        connection: to read and write with.
+        copy: of which copy.
+        files: which segments.
+        path: of the new one.
+        floor: parts before this one are left out.
+        epoch: in which all rows count as having come; None for those in which they did.
+    """
     name = f"merging{uuid.uuid4().hex}"
     connection.execute(f"ATTACH ':memory:' AS {name}")
     try:
@@ -32,6 +46,8 @@ def put_together(
         view = sql(store_table(copy.relation))
         connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({path_list(files)}){above(floor)}")
         net = f"SELECT * FROM ({copy.net}) AS net" if copy.net else f"SELECT * FROM {view}"
+        if epoch is not None:
+            net = f'SELECT * REPLACE (CAST({epoch} AS BIGINT) AS "{EPOCH}") FROM ({net}) AS anew'
         return copy_to(connection, f"{net}{order_by(copy)}", path)
     finally:
         connection.execute("USE memory")
