@@ -18,7 +18,7 @@ import duckdb
 import headwater as hw
 from headwater import database
 from headwater.algebra.evaluate import Bag
-from headwater.engine import consolidate, faults, merges, merging
+from headwater.engine import consolidate, faults, filling, merges, merging
 from headwater.engine.consolidate import Consolidator
 from headwater.engine.local_tasks import LocalRunner
 from tests.faults.story import moment
@@ -112,6 +112,7 @@ def open_warehouse(folder: str, away: bool = False) -> hw.Database:
     with mock.patch.object(database, "Consolidator", eager):
         if away:
             merges.MOST_SEGMENTS, merges.STAGGERED, merging.RETRY_SECONDS = 2, 1, 0.0
+            filling.FEWEST_ROWS, filling.SLICE_ROWS = 0, 3
             runner = LocalRunner(2, os.getpid(), mishaps=0.2)
             db: object = hw.Database(folder, clock=clock, placement="tasks", runner=runner, partitions=2)
         else:

@@ -108,7 +108,9 @@ def plan_filling(engine: Engine, program: Program, names: Set[str], after: Catal
     """
     if engine.away is None:
         return "programs do not run in tasks"
-    if not names or names & engine.catalog.map_names:
+    if not names:
+        return "all of its maps are there already"
+    if names & engine.catalog.map_names:
         return "some of its maps are there already, and not up to date"
     if names & bound_to_home(after.programs):
         return "its maps are read amid the steps of an epoch"
@@ -168,11 +170,13 @@ def _source(engine: Engine, name: str, maps: Sequence[Map], after: Catalog) -> S
         if before.retain is None:
             return f"stream {name} does not retain all rows that it has seen"
         where = f' WHERE "{EPOCH}" > {max(since)}'
-    query = f"SELECT * FROM {table}{where}"
+    query, counted = f"SELECT * FROM {table}{where}", "count(*)"
     shape = shape_of(after, name)
-    if shape is not None and (shape.totals or shape.picks or _has_gone(engine.connection, table)):
+    if shape is not None and (shape.totals or shape.picks):
         query = sql(living(name, shape))
-    found = engine.connection.execute(f"SELECT count(*) FROM {table}{where}").fetchone()
+    elif shape is not None and _has_gone(engine.connection, table):
+        query, counted = sql(living(name, shape)), f'coalesce(sum("{MULTIPLICITY}"), 0)'
+    found = engine.connection.execute(f"SELECT {counted} FROM {table}{where}").fetchone()
     rows = int(found[0]) if found else 0
     return Source(name, query, rows) if rows else None
 
@@ -198,7 +202,7 @@ def fill(engine: Engine, program: Program, filling: Filling, after: Catalog) -> 
     try:
         work.begin()
         work.send()
-        work.list()
+        work.adopt()
     except OSError as error:
         if is_full(error):
             raise unwritten(str(error)) from error
@@ -317,7 +321,7 @@ class _Work:
 
     # -- what counts ---------------------------------------------------------------------------------------------------
 
-    def list(self) -> None:
+    def adopt(self) -> None:
         """List what new copies hold, each in one segment a partition."""
         away, connection = self._away, self._engine.connection
         copies = [one for one in self._plan.copies.values() if self._counts(one)]
