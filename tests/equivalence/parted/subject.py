@@ -55,6 +55,8 @@ class Headwater:
         if tasks:
             self._limits.enter_context(mock.patch("headwater.engine.merges.MOST_SEGMENTS", 3))
             self._limits.enter_context(mock.patch("headwater.engine.merges.STAGGERED", 2))
+            self._limits.enter_context(mock.patch("headwater.engine.filling.FEWEST_ROWS", 0))
+            self._limits.enter_context(mock.patch("headwater.engine.filling.SLICE_ROWS", 4))
         self._opened = itertools.count()
         self.database = self._open()
         self.changes: dict[str, Bag] = {}
