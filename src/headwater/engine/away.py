@@ -147,7 +147,8 @@ class Away:
         self.merging: set[str] = set()
         #: Whether what is listed is not known: a commit has failed, and the file cannot be read.
         self.unsure = False
-        self._opening = uuid.uuid4().hex[:12]
+        #: A name that no other opening of a warehouse has.
+        self.opening = uuid.uuid4().hex[:12]
         #: The runs of tasks by which the last epoch was done.
         self._runs: set[str] = set()
         #: How copies are written, as was last decided.
@@ -236,7 +237,7 @@ class Away:
                 together=self.together,
                 ticking=ticking(round_, schedule, job.names),
                 parts=part_order((one for one in schedule.stages if one.parts and one.name in job.names), parts),
-                opening=self._opening,
+                opening=self.opening,
                 counted=counted,
             )
             workspace.changed |= self._run(job, order, workspace, parts)
@@ -584,11 +585,15 @@ class Away:
                 self._attempts.clear()
         listed = {path for copy in self.segments.relations for path in self.segments.paths(copy)}
         for attempt in self._attempts:
-            for path in Path(self.folder).glob(f"segments/*/*/*-{attempt}-*.parquet"):
+            for path in self.written_by(attempt):
                 if str(path) not in listed:
                     path.unlink(missing_ok=True)
             shutil.rmtree(Path(self.folder) / RETURNED / attempt, ignore_errors=True)
         self._attempts.clear()
+
+    def written_by(self, attempt: str) -> Iterator[Path]:
+        """The segments that an attempt has left, whether they count or not."""
+        return Path(self.folder).glob(f"segments/*/*/*-{attempt}-*.parquet")
 
     def remove_leftovers(self) -> None:
         """Remove what attempts that never counted have left."""

@@ -47,6 +47,7 @@ from headwater.engine.sending import written
 from headwater.engine.shapes import living, shape_of
 from headwater.engine.stepwise import bound_to_home
 from headwater.engine.tasks import PARTITIONS, CopyPlan, Shipment, TaskPlan, task_plan
+from headwater.engine.workers import FILLING
 from headwater.errors import UserError
 from headwater.plan.program import Map, Program
 from headwater.plan.statistics import ROWS
@@ -69,11 +70,13 @@ class Source:
         relation: its name.
         query: its rows, as they are stored, none of which another one takes back.
         rows: how many, about.
+        each_once: all of them are rows that come, each once.
     """
 
     relation: str
     query: str
     rows: int
+    each_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,24 +173,24 @@ def _source(engine: Engine, name: str, maps: Sequence[Map], after: Catalog) -> S
         if before.retain is None:
             return f"stream {name} does not retain all rows that it has seen"
         where = f' WHERE "{EPOCH}" > {max(since)}'
-    query, counted = f"SELECT * FROM {table}{where}", "count(*)"
+    found = engine.connection.execute(
+        f'SELECT count(*), coalesce(sum("{MULTIPLICITY}"), 0), min("{MULTIPLICITY}"), max("{MULTIPLICITY}") '
+        f"FROM {table}{where}"
+    ).fetchone()
+    assert found is not None
+    entries, rows, least, most = found
     shape = shape_of(after, name)
+    if not entries:
+        return None
     if shape is not None and (shape.totals or shape.picks):
-        query = sql(living(name, shape))
-    elif shape is not None and _has_gone(engine.connection, table):
-        query, counted = sql(living(name, shape)), f'coalesce(sum("{MULTIPLICITY}"), 0)'
-    found = engine.connection.execute(f"SELECT {counted} FROM {table}{where}").fetchone()
-    rows = int(found[0]) if found else 0
-    return Source(name, query, rows) if rows else None
+        return Source(name, sql(living(name, shape)), entries)
+    if shape is not None and least < 0:
+        return Source(name, sql(living(name, shape)), int(rows)) if rows else None
+    return Source(name, f"SELECT * FROM {table}{where}", entries, least == most == 1)
 
 
 def _scans(node: Node) -> list[Scan]:
     return [one for one in node.walk() if isinstance(one, Scan)]
-
-
-def _has_gone(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
-    """Whether a store has rows that take back others."""
-    return connection.execute(f'SELECT 1 FROM {table} WHERE "{MULTIPLICITY}" < 0 LIMIT 1').fetchone() is not None
 
 
 def fill(engine: Engine, program: Program, filling: Filling, after: Catalog) -> None:
@@ -220,10 +223,11 @@ class _Work:
         self._maps = [one for one in program.maps if one.name in filling.plan.primary]
         self._epoch = engine.epoch
         self._attempt = away.attempt()
-        #: No worker has met rooms of this name.
-        self._opening = uuid.uuid4().hex[:12]
+        #: No worker has met rooms of this name; they are given up when epochs go on.
+        self._opening = f"{away.opening}{FILLING}{uuid.uuid4().hex[:12]}"
         self._listed: dict[str, dict[int, tuple[Segment, ...]]] = {}
         self._runs: frozenset[str] = frozenset()
+        self._batches = frozenset(one.relation for one in filling.sources if one.each_once)
         self._clock = clock_of(engine, filling.schedule, engine.last_clock or engine.present())
         self._folder = Path(away.folder) / "epochs" / self._attempt
         self._memory = away.memory()
@@ -233,7 +237,7 @@ class _Work:
         self._engine.built = None
         shutil.rmtree(self._folder, ignore_errors=True)
         self._away.forget_plan(self._plan)
-        for path in Path(self._away.folder).glob(f"segments/*/*/*-{self._attempt}-*.parquet"):
+        for path in self._away.written_by(self._attempt):
             path.unlink(missing_ok=True)
 
     # -- what maps hold over empty inputs ------------------------------------------------------------------------------
@@ -295,6 +299,7 @@ class _Work:
             self._away.partitions,
             self._away.folder,
             self._clock,
+            batches=self._batches,
             segments=self._listed,
             feeds=feeds,
             memory=self._memory,
@@ -325,7 +330,8 @@ class _Work:
         """List what new copies hold, each in one segment a partition."""
         away, connection = self._away, self._engine.connection
         copies = [one for one in self._plan.copies.values() if self._counts(one)]
-        found = self._put_together(copies)
+        attempt = away.attempt()
+        found = self._put_together(copies, attempt)
         for copy in copies:
             away.segments.begin_copy(connection, copy.name, copy.relation)
             for partition, segment in sorted(found.get(copy.name, {}).items()):
@@ -346,11 +352,11 @@ class _Work:
         plain = relation is not None and relation.program is None and relation.parts is None and relation.policy is None
         return plain and relation is not None and not relation.flows and copy.name not in self._away.segments.relations
 
-    def _put_together(self, copies: Sequence[CopyPlan]) -> Mapping[str, Mapping[int, Segment]]:
+    def _put_together(self, copies: Sequence[CopyPlan], attempt: str) -> Mapping[str, Mapping[int, Segment]]:
         away = self._away
         anew = self._epoch, time.time_ns()
         merges = [
-            Merge(copy, partition, segments, away.folder, away.attempt(), self._memory, anew=anew)
+            Merge(copy, partition, segments, away.folder, attempt, self._memory, anew=anew)
             for copy in copies
             for partition, segments in self._listed.get(copy.name, {}).items()
         ]
@@ -363,8 +369,10 @@ class _Work:
                 raise UserError("HW479", f"tasks that fill a view failed: {one.problem}", hint="nothing changed")
             if one.segment.rows:
                 found.setdefault(one.key[0], {})[one.key[1]] = one.segment
-            else:
-                Path(one.segment.path).unlink(missing_ok=True)
+        kept = {one.path for each in found.values() for one in each.values()}
+        for path in away.written_by(attempt):  # also by tasks that were run twice
+            if str(path) not in kept:
+                path.unlink(missing_ok=True)
         return found
 
     def _merged(self, merges: Sequence[Merge]) -> list[Merged]:
