@@ -54,8 +54,8 @@ from headwater.plan.statistics import ROWS
 from headwater.store.catalog import Catalog
 from headwater.store.segments import ALL, Segment
 
-#: What is filled from fewer rows is filled at home: jobs on Spark would take longer.
-FEWEST_ROWS = 200_000
+#: What is filled from fewer rows is filled at home, which takes about a second then; jobs on Spark take longer.
+FEWEST_ROWS = 1_000_000
 #: So many rows of inputs come to each partition at a time, about.
 SLICE_ROWS = 1_000_000
 #: So many files are written at once.
