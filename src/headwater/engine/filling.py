@@ -168,11 +168,11 @@ def _source(engine: Engine, name: str, maps: Sequence[Map], after: Catalog) -> S
         since = {scan.since for one in maps for scan in _scans(one.definition) if scan.relation == name}
         if len(since) > 1:
             return f"it reads stream {name} from different epochs on"
-        if max(since) >= engine.epoch:
+        if max(since, default=0) >= engine.epoch:
             return None
         if before.retain is None:
             return f"stream {name} does not retain all rows that it has seen"
-        where = f' WHERE "{EPOCH}" > {max(since)}'
+        where = f' WHERE "{EPOCH}" > {max(since, default=0)}'
     found = engine.connection.execute(
         f'SELECT count(*), coalesce(sum("{MULTIPLICITY}"), 0), min("{MULTIPLICITY}"), max("{MULTIPLICITY}") '
         f"FROM {table}{where}"
