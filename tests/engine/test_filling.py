@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import signal
 import subprocess
@@ -212,6 +213,37 @@ def test_a_view_that_keeps_its_changes_begins_with_all_that_it_holds(filled: lis
     for one in both:
         with pytest.raises(hw.UserError, match="HW"):
             one.query("SELECT * FROM by_shop VERSION AS OF 14")
+
+
+def test_rows_that_a_stream_retains_for_a_while_and_a_view_that_follows_the_clock(filled: list[str]) -> None:
+    """A view sees of the stream what was retained when it was made, and of rows with times those of the present."""
+    now = [dt.datetime(2026, 1, 1)]
+    home = hw.Database(":memory:", clock=lambda: now[0])
+    runner = LocalRunner(2, 1)
+    db = hw.Database(":memory:", clock=lambda: now[0], placement="tasks", runner=runner, partitions=2)
+    for hour in range(4):
+        now[0] += dt.timedelta(hours=1)
+        for one in (home, db):
+            if not hour:
+                one.execute("CREATE STREAM seen (n INT) RETAIN 90 MINUTES; CREATE TABLE ping (host INT, at TIMESTAMP)")
+            one.insert("seen", [(hour * 10 + n,) for n in range(10)])
+            one.insert("ping", [(n, now[0] + dt.timedelta(minutes=20 * n)) for n in range(-9, 9)])
+    views = {
+        "late": "SELECT n % 3 AS m, count(*) AS c, sum(n) AS s FROM seen GROUP BY n % 3",
+        "twice": "SELECT a.n FROM seen a JOIN seen b ON a.n = b.n + 10",
+        "awake": "SELECT host, count(*) AS n FROM ping WHERE at > now() - INTERVAL 1 HOUR AND at < now() GROUP BY host",
+    }
+    for one in (home, db):
+        for view, query in views.items():
+            one.execute(f"CREATE VIEW {view} AS {query}")
+    assert filled == list(views)
+    for _ in range(4):
+        for view in views:
+            assert rows(db, view) == rows(home, view) != [], view
+        now[0] += dt.timedelta(minutes=30)
+        for one in (home, db):
+            one.insert("seen", [(40,), (41,), (42,)])
+            one.insert("ping", [(3, now[0])])
 
 
 def test_few_rows_are_not_worth_a_job(filled: list[str]) -> None:
