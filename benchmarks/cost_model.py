@@ -1,85 +1,116 @@
 """What an epoch in tasks costs, as a sum of few terms, fitted to figures of the suite `tasks`.
 
-`python -m benchmarks.cost_model FIGURES.json [...] --hold-out 0.1` fits the terms to all points but those of some
+`python -m benchmarks.cost_model FIGURES.json [...] --hold-out 0.3 10` fits the terms to all points but those of some
 scales, says how far off it is on these, and what it expects of more nodes than there were.
 
-Terms are in milliseconds of processors, which a machine that does other work too does not change much:
+Terms are in milliseconds of processors, which are told apart by process:
 
 | part | where | terms |
 |---|---|---|
-| driver | the process that owns the warehouse: resolving, feeding, listing, committing | 1, changes, partitions |
-| spark | Spark's own processes: planning, scheduling, moving | 1, tasks, MiB sent |
+| home | the process that owns the warehouse: resolving, feeding, listing, committing | 1, changes, partitions |
+| scheduler | Spark's driver: a job is planned, tasks are handed out | 1, tasks |
+| executors | Spark's executors, all together: tasks are begun, messages are moved | executors, tasks, MiB sent |
+| workers | Python on executors, beside what tasks count themselves, all together | tasks, MiB sent |
 | task | the longest task of each level, added up | levels, changes and MiB of state in a partition |
 
-The parts happen one after the other. What Spark's driver does of Spark's work and what its executors do side by side is
-not told apart, so an epoch on idle nodes is expected between two bounds: executors do all of it, each its share, or the
-driver does all of it.
+Of an epoch on idle nodes the parts happen one after the other, those of executors and workers side by side on all
+nodes. So its time by the clock is expected to be their sum, with the share of one node of these two; the clock of
+measured epochs says how far that holds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.disk import EXECUTORS, HOME, SCHEDULER, WORKERS
 from benchmarks.table import render
 from benchmarks.tasks import TASKS
 
 Row = dict[str, object]
 NODES = (1, 2, 10, 100, 1_000)
+TASK = "task"
+#: What all nodes do side by side.
+SHARED = (EXECUTORS, WORKERS)
 
 
 @dataclass(frozen=True)
 class Point:
-    """An epoch: what it is made of, and what it took in milliseconds of processors."""
+    """An epoch: what it is made of, and what it took in milliseconds of processors, and by the clock."""
 
     query: str
     scale: float
     changes: float
+    executors: float
     partitions: float
     levels: float
     state_mib: float
     sent_mib: float
     took_ms: Mapping[str, float]
+    wall_ms: float = 0.0
 
     @staticmethod
-    def of(row: Mapping[str, float | str]) -> Point:
-        driver, tasks = float(row["driver processor ms"]), float(row["tasks processor ms"])
+    def of(row: Mapping[str, float | str], by_kind: Mapping[str, float]) -> Point:
+        tasks = float(row["tasks processor ms"])
         took = {
-            "driver": driver,
-            "spark": max(0.0, float(row["processor p50 ms"]) - driver - tasks),
-            "task": float(row["longest processor ms"]),
+            HOME: by_kind[HOME],
+            SCHEDULER: by_kind[SCHEDULER],
+            EXECUTORS: by_kind[EXECUTORS],
+            WORKERS: max(0.0, by_kind[WORKERS] - tasks),
+            TASK: float(row["longest processor ms"]),
         }
         return Point(
             str(row["query"]),
             float(row["scale"]),
             float(row["changes"]),
+            float(row["executors"]),
             float(row["partitions"]),
             float(row["levels"]),
             float(row["away MiB"]),
             float(row["sent MiB"]),
             took,
+            float(row["p50 ms"]),
         )
+
+    @property
+    def tasks(self) -> float:
+        return self.partitions * self.levels
+
+    def by_the_clock(self, parts: Mapping[str, float]) -> float:
+        """What its parts come to if one follows the other, and nodes work side by side."""
+        turns = math.ceil(self.partitions / self.executors)
+        shares = dict.fromkeys(SHARED, 1 / self.executors) | {TASK: float(turns)}
+        return sum(ms * shares.get(part, 1.0) for part, ms in parts.items())
 
 
 #: The terms of each part: what a coefficient is multiplied with.
 TERMS: Mapping[str, Mapping[str, Callable[[Point], float]]] = {
-    "driver": {
+    HOME: {
         "ms": lambda one: 1.0,
         "ms / 1,000 changes": lambda one: one.changes / 1000,
         "ms / partition": lambda one: one.partitions,
     },
-    "spark": {
+    SCHEDULER: {
         "ms": lambda one: 1.0,
-        "ms / task": lambda one: one.partitions * one.levels,
+        "ms / task": lambda one: one.tasks,
+    },
+    EXECUTORS: {
+        "ms / executor": lambda one: one.executors,
+        "ms / task": lambda one: one.tasks,
         "ms / MiB sent": lambda one: one.sent_mib,
     },
-    "task": {
+    WORKERS: {
+        "ms / task": lambda one: one.tasks,
+        "ms / MiB sent": lambda one: one.sent_mib,
+    },
+    TASK: {
         "ms / level": lambda one: one.levels,
         "ms / 1,000 changes in a partition": lambda one: one.changes / 1000 / one.partitions,
         "ms / MiB of state in a partition": lambda one: one.state_mib / one.partitions,
@@ -106,7 +137,7 @@ def fit(query: str, points: Sequence[Point]) -> Model:
     """The coefficients, none below nothing, with the least squares of relative errors."""
     found: dict[str, dict[str, float]] = {}
     for part, terms in TERMS.items():
-        took = np.array([max(one.took_ms[part], 1e-3) for one in points])
+        took = np.array([max(one.took_ms[part], 1.0) for one in points])
         matrix = np.array([[term(one) for term in terms.values()] for one in points]) / took[:, None]
         found[part] = dict(zip(terms, _not_negative(matrix, np.ones(len(points))), strict=True))
     return Model(query, found)
@@ -128,60 +159,61 @@ def _not_negative(matrix: np.ndarray, wanted: np.ndarray) -> list[float]:
 
 
 def errors(model: Model, points: Sequence[Point]) -> list[Row]:
-    """What was expected of points beside what they took."""
+    """What was expected of points beside what they took: by part, of all processors, and by the clock."""
     rows: list[Row] = []
     for one in points:
         expected = model.expected(one)
-        took, guess = sum(one.took_ms.values()), sum(expected.values())
+        clock = one.by_the_clock(expected)
+        took, guess = one.by_the_clock(one.took_ms), clock
         rows.append(
             {
                 "query": one.query,
                 "scale": one.scale,
                 "changes": int(one.changes),
+                "executors": int(one.executors),
                 "partitions": int(one.partitions),
                 **{f"{part} ms": f"{one.took_ms[part]:.0f} / {expected[part]:.0f}" for part in TERMS},
-                "took ms": round(took),
-                "expected ms": round(guess),
+                "in turn ms": f"{took:.0f} / {guess:.0f}",
                 "off": f"{guess / took - 1:+.0%}",
+                "clock ms": round(one.wall_ms),
+                "clock off": f"{clock / one.wall_ms - 1:+.0%}" if one.wall_ms else "",
             }
         )
     return rows
 
 
-def project(model: Model, like: Point, nodes: Sequence[int], grows: bool) -> list[Row]:
-    """What more nodes would do, one partition each.
+def project(model: Model, like: Point, nodes: Sequence[int], grows: bool, each: int = 1) -> list[Row]:
+    """What more nodes of one core would do.
 
     Args:
         model: of the query.
         like: a point whose state and bytes grow or stay.
         nodes: how many.
         grows: whether changes and state grow with the nodes.
+        each: partitions on a node.
     """
     rows: list[Row] = []
     for number in nodes:
         times = number if grows else 1
-        point = Point(
-            like.query,
-            like.scale * times,
-            like.changes * times,
-            number,
-            like.levels,
-            like.state_mib * times,
-            like.sent_mib * times,
-            {},
+        point = replace(
+            like,
+            scale=like.scale * times,
+            changes=like.changes * times,
+            executors=number,
+            partitions=number * each,
+            state_mib=like.state_mib * times,
+            sent_mib=like.sent_mib * times,
         )
         expected = model.expected(point)
-        most = sum(expected.values())
-        least = most - expected["spark"] * (1 - 1 / number)
         rows.append(
             {
                 "query": like.query,
                 "nodes": number,
                 "changes": int(point.changes),
                 "state MiB": round(point.state_mib),
-                **{f"{part} s": round(ms / 1000, 2) for part, ms in expected.items()},
-                "at least s": round(least / 1000, 2),
-                "at most s": round(most / 1000, 2),
+                **{f"{part} s": round(ms / 1000, 2) for part, ms in expected.items() if part not in SHARED},
+                **{f"{part} s, each": round(expected[part] / number / 1000, 2) for part in SHARED},
+                "epoch s": round(point.by_the_clock(expected) / 1000, 2),
             }
         )
     return rows
@@ -190,7 +222,7 @@ def project(model: Model, like: Point, nodes: Sequence[int], grows: bool) -> lis
 def load(files: Sequence[Path]) -> list[Point]:
     """The points of some files of figures: single views in tasks."""
     rows = [row for file in files for row in json.loads(file.read_text())["rows"]]
-    return [Point.of(row) for row in rows if row["system"] == TASKS and row["views"] == 1]
+    return [Point.of(row, row["processors ms"]) for row in rows if row["system"] == TASKS and row["views"] == 1]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -221,7 +253,7 @@ def main(arguments: list[str] | None = None) -> int:
         if held:
             print("\nthose it was not fitted to (took / expected)")
             print(render(errors(model, held)))
-        like = max(mine, key=lambda one: (one.scale, one.changes))
+        like = max(fitted, key=lambda one: (one.scale, one.changes, -one.partitions))
         print(f"\nmore nodes, the work of scale {like.scale:g}")
         print(render(project(model, like, given.nodes, grows=False)))
         print("\nmore nodes, changes and state growing with them")

@@ -60,8 +60,28 @@ def resident(pid: int | None = None) -> int:
 
 def processor_seconds(pid: int | None = None) -> float:
     """Seconds of processors that a process and all below it have used, with those that have ended."""
-    ticks = sum(sum(map(int, one.fields[11:15])) for one in _below(pid or os.getpid()))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return sum(map(_seconds, _below(pid or os.getpid())))
+
+
+#: Kinds of processes below one that has started Spark.
+HOME, SCHEDULER, EXECUTORS, WORKERS = "home", "scheduler", "executors", "workers"
+
+
+def processor_seconds_by_kind(pid: int | None = None) -> dict[str, float]:
+    """The same for a process that has started Spark: its own, Spark's driver's, executors', and those of Python there.
+
+    Executors are Java below Spark's driver, which is Java itself; Python's workers are below executors.
+    """
+    found = dict.fromkeys((HOME, SCHEDULER, EXECUTORS, WORKERS), 0.0)
+    kinds: dict[int, str] = {}
+    for one in _below(pid or os.getpid()):  # who started a process comes before it
+        above = kinds.get(int(one.fields[1]))
+        if one.command == "java":
+            kinds[one.pid] = SCHEDULER if above in (None, HOME) else EXECUTORS
+        else:
+            kinds[one.pid] = HOME if above in (None, HOME) else WORKERS if above != SCHEDULER else SCHEDULER
+        found[kinds[one.pid]] += _seconds(one)
+    return found
 
 
 def resident_below(command: str, pid: int | None = None) -> int:
@@ -77,6 +97,10 @@ class _Process:
     pid: int
     command: str
     fields: list[str]
+
+
+def _seconds(one: _Process) -> float:
+    return sum(map(int, one.fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _below(pid: int) -> list[_Process]:

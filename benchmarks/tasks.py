@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from tests.queries.harness import unmatched
 
 from benchmarks.changes import Changes, Plan
 from benchmarks.contest import Row
-from benchmarks.disk import processor_seconds, resident_below, scratch, usage
+from benchmarks.disk import processor_seconds_by_kind, resident_below, scratch, usage
 from benchmarks.options import option
 from benchmarks.systems import LIMITS, SPARK, Headwater, System, bag
 from benchmarks.tpch import QUERIES, SPARK_QUERIES, schema_of
@@ -73,7 +74,7 @@ class Options:
     views: int = option(20, "views over the same streams at once, of both queries; 0 for none")
     warm_up: int = option(2, "epochs that are not counted")
     measured: int = option(5, "epochs that are")
-    partitions: int = option(0, "partitions of what lies away; 0 for one an executor")
+    partitions: tuple[int, ...] = option((0,), "partitions of what lies away; 0 for one an executor")
 
 
 def run(report: Callable[[str], None], options: Options) -> Iterator[Row]:
@@ -232,25 +233,22 @@ class Lane:
     system: System
     executors: int
     wall: list[float] = field(default_factory=list)
-    processor: list[float] = field(default_factory=list)
     #: The seconds of what is done at home, and of the longest task of each level.
     parts: list[dict[str, float]] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
-    #: Seconds of processors: of this process, of all tasks, and of the longest task of each level, added up.
-    driver: list[float] = field(default_factory=list)
+    #: Seconds of processors by kind of process; of all tasks; of the longest task of each level, added up.
+    kinds: list[dict[str, float]] = field(default_factory=list)
     tasks: list[float] = field(default_factory=list)
     longest: list[float] = field(default_factory=list)
     load_seconds: float = 0.0
 
     def take(self, epoch: Changes, counted: bool) -> None:
-        used, mine, began = processor_seconds(), time.process_time(), time.perf_counter()
+        before, began = processor_seconds_by_kind(), time.perf_counter()
         self.system.apply(epoch)
-        wall, processor = time.perf_counter() - began, processor_seconds() - used
-        mine = time.process_time() - mine
+        wall, after = time.perf_counter() - began, processor_seconds_by_kind()
         if counted:
             self.wall.append(wall)
-            self.driver.append(mine)
-            self.processor.append(processor)
+            self.kinds.append({kind: seconds - before[kind] for kind, seconds in after.items()})
             if isinstance(self.system, Kept) and (away := self.system.away) is not None:
                 levels = {f"level {level}": seconds for level, seconds in away.spending.longest().items()}
                 self.parts.append({**away.spending.home.seconds, **levels})
@@ -271,7 +269,7 @@ def _measured(
 ) -> Iterator[Row]:
     """All cases of a system on some executors, or in this process if there are none."""
     orders = data.table("orders", ["orderkey"]).num_rows
-    for changes in options.changes:
+    for changes, partitions in product(options.changes, options.partitions if system == TASKS else (0,)):
         for case in cases(options):
             if system == SPARK and len(case.views) > 1:
                 continue
@@ -282,7 +280,7 @@ def _measured(
                 continue
             around: Row = {"query": case.name, "views": len(case.views), "scale": data.scale, "changes": changes}
             place = _place(folder)
-            with closing(_system(place, options, case, system, executors, session)) as one:
+            with closing(_system(place, partitions, case, system, executors, session)) as one:
                 lane = Lane(one, executors)
                 _run(report, case, lane, load, rounds[0].epochs, rounds[0].warm_up)
                 found = one.contents()
@@ -292,12 +290,12 @@ def _measured(
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _system(place: Path, options: Options, case: Case, system: str, executors: int, session: Any) -> System:
+def _system(place: Path, partitions: int, case: Case, system: str, executors: int, session: Any) -> System:
     if system == INLINE:
         return Kept(place, case, INLINE)
     if system == TASKS:
-        partitions = options.partitions or executors
-        return Kept(place, case, TASKS, placement="tasks", partitions=partitions, spark=cluster(executors))
+        spark = cluster(executors)
+        return Kept(place, case, TASKS, placement="tasks", partitions=partitions or executors, spark=spark)
     mine = session.newSession()
     for key, value in RECOMPUTING.items():
         mine.conf.set(key, value)
@@ -350,10 +348,10 @@ def _figures(lane: Lane) -> Row:
         "epochs": len(lane.wall),
         "p50 ms": round(1000 * statistics.median(lane.wall), 1),
         "best ms": round(1000 * min(lane.wall), 1),
-        "processor p50 ms": round(1000 * statistics.median(lane.processor), 1),
-        "driver processor ms": _ms(lane.driver),
+        "processor p50 ms": _ms([sum(one.values()) for one in lane.kinds]),
         "tasks processor ms": _ms(lane.tasks),
         "longest processor ms": _ms(lane.longest),
+        "processors ms": {kind: _ms([one[kind] for one in lane.kinds]) for kind in lane.kinds[0]},
         "levels": sum(1 for name in middle if name.startswith("level ")) or None,
         "load s": round(lane.load_seconds, 1) if not system.recomputes else None,
         "sent MiB": round(statistics.median(lane.sent) / 2**20, 2) if lane.sent else None,

@@ -145,8 +145,9 @@ def outcome(reading: Reading, text: str) -> object:
         table = reading.look(Key(text), lambda: _one_query(text))
     except HeadwaterError as error:
         error.at(None, Source(text))
-        told = error.message if error.code < "HW500" else None  # which of several rows fails is for chance to say
-        return error.code, told, error.span, error.hint
+        if error.code >= "HW500":  # which of several rows fails first, and so over what, is for chance to say
+            return "a row fails", error.span
+        return error.code, error.message, error.span, error.hint
     return table.schema, sorted(map(repr, table.to_pylist()))
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.engine.merges import Merge, Merged, carry_out
 from headwater.engine.parcels import Order, Parcel
 from headwater.engine.room import run_task
-from headwater.engine.workers import load_plan, worker
+from headwater.engine.workers import let_it_last, load_plan, worker
 from headwater.errors import UserError
 from headwater.spark.failures import reason_of
 
@@ -210,6 +210,7 @@ def _stage(plan: str, order: str, level: int) -> Callable[[Iterable[Any]], Messa
             yield parcel.partition, parcel
         for _ in came:
             pass  # Spark wants to be read to the end
+        let_it_last()
 
     return run
 
@@ -218,6 +219,7 @@ def _put_together(shares: Iterable[Sequence[Merge]]) -> Iterator[Merged]:
     for share in shares:
         for one in share:
             yield carry_out(worker(one.memory or memory_of_task()), one)
+    let_it_last()
 
 
 def memory_of_task() -> int:
