@@ -28,6 +28,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
     "state": ("rows", "system"),
     "subscriptions": ("view", "way"),
     "sync": ("part", "case", "pipeline"),
+    "filling": ("query", "scale", "way"),
     "tasks": ("query", "views", "scale", "changes", "executors", "system"),
     "tpch": ("query", "scale", "changes", "system"),
     "viewdf": ("figure", "case", "system"),

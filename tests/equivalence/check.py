@@ -149,6 +149,8 @@ class _Run:
         if isinstance(self.subject, Headwater) and self.subject.merged:
             self.outcome.compared["segments put together"] += self.subject.merged
             self.outcome.compared["segments put together too late"] += self.subject.unlisted
+        if isinstance(self.subject, Headwater) and self.subject.filled:
+            self.outcome.compared["views filled in tasks"] += self.subject.filled
         self._compare_past()
 
     def _advance(self, number: int) -> None:

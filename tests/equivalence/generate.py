@@ -88,6 +88,8 @@ def _make(seed: int) -> tuple[Case, Maker]:
         views = hiding
     elif pointed:
         m.bases[policies.POINTS] = policies.points(seed)
+    else:
+        views = _perhaps_late(m, seed, views)
     epochs = _epochs(m, views)
     return Case(seed, tuple(m.bases.values()), views, epochs, windows.clocks(m, EPOCHS)), m
 
@@ -178,6 +180,17 @@ def _perhaps_kept(m: Maker, rng: random.Random, view: View) -> View:
     changes = rng.choices(["", "RETAIN CHANGES ALL", "STREAMED", "COMPLETE"], [4, 3, 2, 1])[0]
     m.note(f"view with changes: {changes or 'not kept'}")
     return replace(view, changes=changes)
+
+
+def _perhaps_late(m: Maker, seed: int, views: tuple[View, ...]) -> tuple[View, ...]:
+    """In some of the cases that run in tasks, all views come when rows have come: they are filled in tasks then."""
+    rng = random.Random(f"late {seed}")
+    if seed % 5 != 4 or rng.random() < 0.4 or not all(one.keeps_all for one in m.bases.values()):
+        return views
+    last = min(min(view.dropped or EPOCHS, view.replanned or EPOCHS) for view in views) - 1
+    begins = min(last, rng.randint(2, 6))
+    m.note("all views created in mid-run")
+    return tuple(replace(view, created=max(view.created, begins)) for view in views)
 
 
 def _perhaps_replanned(m: Maker, view: View) -> View:

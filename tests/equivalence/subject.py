@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from unittest import mock
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from headwater.database import Database, _one_query
 from headwater.emit.probes import hashed
 from headwater.engine.copying import bring_up_to_date
 from headwater.engine.definitions import policies_of
+from headwater.engine.filling import fill
 from headwater.engine.local_tasks import LocalRunner
 from headwater.engine.merging import Made, Merger
 from headwater.plan.answer_from import answer_from
@@ -118,6 +119,7 @@ class Headwater:
         self._made: Made | None = None
         self.merged = 0  #: partitions whose segments were put together beside the epochs
         self.unlisted = 0  #: such as came too late
+        self.filled = 0  #: views that were filled in tasks
         #: What lies away is put together and read again soon. In half of these cases no store fits into the memory
         #: of a worker: all are read from their files.
         self._patched = contextlib.ExitStack()
@@ -141,6 +143,12 @@ class Headwater:
             if random.Random(f"met {seed}").random() < 0.75:
                 self._patched.enter_context(mock.patch("headwater.emit.narrowing.FEWEST_READERS", 1))
                 self._patched.enter_context(mock.patch("headwater.engine.meetings.pays", return_value=True))
+            # Mostly new views are filled in tasks, in many slices or few.
+            slices = random.Random(f"slices {seed}")
+            if slices.random() < 0.8:
+                self._patched.enter_context(mock.patch("headwater.engine.filling.FEWEST_ROWS", 0))
+                self._patched.enter_context(mock.patch("headwater.engine.filling.SLICE_ROWS", slices.choice((1, 3, 9))))
+            self._patched.enter_context(mock.patch("headwater.engine.definitions.fill", self._count_filled))
             partitions = random.Random(seed).choice((1, 2, 3, 5))
             # In some cases what lies away does so on a storage that is reached as any other, and is in memory.
             place = f"memory://seeds/{seed}" if random.Random(f"place {seed}").random() < 0.4 else None
@@ -316,6 +324,10 @@ class Headwater:
             self._made = merger.put_together(merger.due())
             if self._merges.random() < 0.5:
                 self._list(merger)
+
+    def _count_filled(self, *arguments: Any) -> None:
+        self.filled += 1
+        fill(*arguments)
 
     def _list(self, merger: Merger) -> None:
         if self._made is not None:

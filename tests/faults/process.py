@@ -19,7 +19,7 @@ import duckdb
 import headwater as hw
 from headwater import database
 from headwater.algebra.evaluate import Bag
-from headwater.engine import consolidate, faults, merges, merging, moving
+from headwater.engine import consolidate, faults, filling, merges, merging, moving
 from headwater.engine.consolidate import Consolidator
 from headwater.engine.local_tasks import LocalRunner
 from tests.faults.story import moment
@@ -122,6 +122,7 @@ def open_warehouse(
         if away:
             merges.MOST_SEGMENTS, merges.STAGGERED, merging.RETRY_SECONDS = 2, 1, 0.0
             moving.FEW_BYTES = 0
+            filling.FEWEST_ROWS, filling.SLICE_ROWS = 0, 3
             runner = LocalRunner(2, os.getpid(), mishaps=0.2)
             place = {"placement": "tasks", "segments": segments, "storage": storage}
             db: object = hw.Database(folder, clock=clock, runner=runner, **place)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ import pytest
 
 import headwater as hw
 from headwater.engine import moving
+from headwater.engine.filling import fill
 from headwater.engine.moves import Moved
 from headwater.engine.moving import Moving
 from headwater.spark.java import why_no_spark
@@ -83,6 +84,31 @@ def test_a_pipeline_whose_programs_run_in_tasks(spark: Any, tmp_path: Path) -> N
         put(tmp_path / "in", "c.json", records[-20:])
         assert [one.rows for one in drain(db)] == [{"m": 20}]
         check(db, records)
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_view_is_filled_in_tasks(spark: Any, tmp_path: Path) -> None:
+    """What its inputs hold comes in slices, each a job; what they have written becomes the view's own in another."""
+    with (
+        mock.patch("headwater.engine.filling.FEWEST_ROWS", 0),
+        mock.patch("headwater.engine.filling.SLICE_ROWS", 700),
+        mock.patch("headwater.engine.definitions.fill", wraps=fill) as filled,
+        opened(tmp_path / "w", "tasks", partitions=2) as db,
+    ):
+        db.execute("CREATE TABLE sale (id INT PRIMARY KEY, shop INT, euros INT); CREATE TABLE shop (id INT, town INT)")
+        db.insert("sale", [(n, n % 97, n % 13) for n in range(5_000)])
+        db.insert("shop", [(n, n % 5) for n in range(100)])
+        db.execute("DELETE FROM sale WHERE id < 100")
+        db.execute(
+            "CREATE VIEW towns AS SELECT town, sum(euros) AS euros, max(euros) AS most FROM sale s "
+            "JOIN shop ON s.shop = shop.id GROUP BY town"
+        )
+        assert filled.call_count == 1 and not leftovers(db)
+        db.insert("sale", [(n, n % 97, 20) for n in range(5_000, 5_010)])
+        sales = [(n % 97 % 5, n % 13) for n in range(100, 5_000)] + [(n % 97 % 5, 20) for n in range(5_000, 5_010)]
+        towns = {town: [euros for there, euros in sales if there == town] for town in range(5)}
+        found = db.query("SELECT * FROM towns ORDER BY town").to_pylist()
+        assert found == [{"town": n, "euros": sum(one), "most": max(one)} for n, one in towns.items()]
 
 
 @pytest.mark.xdist_group("spark")

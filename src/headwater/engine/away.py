@@ -111,7 +111,8 @@ class Away(Moving):
         self._written: set[str] = set()
         #: Whether what is listed is not known: a commit has failed, and the file cannot be read.
         self.unsure = False
-        self._opening = uuid.uuid4().hex[:12]
+        #: A name that no other opening of a warehouse has.
+        self.opening = uuid.uuid4().hex[:12]
         #: The runs of tasks by which the last epoch was done.
         self._runs: set[str] = set()
         #: What has changed in the epoch under way, and is yet to be seen at home.
@@ -159,16 +160,16 @@ class Away(Moving):
                 self.files.attempt(),
                 self.partitions,
                 self.folder,
-                _clock(engine, schedule, clock),
+                clock_of(engine, schedule, clock),
                 advanced,
                 frozenset(name for name in job.plan.feeds if workspace.is_batch(delta_of(name))),
                 frozenset(observed | kept | job.wanted),
                 {copy: listed[copy] for copy in job.plan.reads if copy in listed},
                 memory=self.memory(),
-                together=-(-self.partitions // max(1, self.runner.places)),
+                together=self.together,
                 ticking=ticking(round_, schedule, job.names),
                 parts=part_order((one for one in schedule.stages if one.parts and one.name in job.names), parts),
-                opening=self._opening,
+                opening=self.opening,
                 counted=counted,
             )
             workspace.changed |= self._run(job, order, workspace, parts)
@@ -186,7 +187,7 @@ class Away(Moving):
                 (Path(here) / "order").write_bytes(pickle.dumps(replace(order, feeds=feeds)))
             faults.reach("tasks begin")
             with self.spending.home.on("job"):
-                reports = self._reports(job.plan, f"{room}/order")
+                reports = self.reports(job.plan, f"{room}/order")
             self.spending.tasks += [one.spending for one in reports]
             faults.reach("tasks done")
             with self.spending.home.on("list"):
@@ -200,7 +201,7 @@ class Away(Moving):
             if order.returned:
                 storage.remove_tree(f"{order.folder}/{RETURNED}/{order.attempt}")
 
-    def _reports(self, plan: TaskPlan, order: str) -> list[Report]:
+    def reports(self, plan: TaskPlan, order: str) -> list[Report]:
         """Run the tasks of an epoch until what they report goes together."""
         for _ in range(MOST_RUNS):
             levels = len(plan.levels)
@@ -214,6 +215,17 @@ class Away(Moving):
             f"the tasks of an epoch failed: in {MOST_RUNS} runs some were lost after others had taken what they sent",
             hint="nothing changed; try again when executors stay longer",
         )
+
+    def forget_plan(self, plan: TaskPlan) -> None:
+        """Tasks will not need a plan again."""
+        self._written.discard(plan.identity)
+        path = f"{self.folder}/{PLANS}/{plan.identity}"
+        storage_of(path).remove([path])
+
+    @property
+    def together(self) -> int:
+        """How many partitions a worker's process takes in an epoch, about."""
+        return -(-self.partitions // max(1, self.runner.places))
 
     def _plan_file(self, plan: TaskPlan) -> str:
         path = f"{self.folder}/{PLANS}/{plan.identity}"
@@ -247,16 +259,7 @@ class Away(Moving):
     def _take(self, job: Job, reports: Sequence[Report], workspace: Workspace, parts: PartRound) -> set[str]:
         """List what tasks have written, and let the changes that are wanted at home be known."""
         assert job.plan is not None
-        for report in reports:
-            if report.broken is not None:
-                raise broken(*report.broken)
-            if report.unwritten is not None:
-                raise unwritten(report.unwritten)
-            if report.refused is not None:
-                code, message, hint = report.refused
-                raise UserError(code, message, hint=hint)
-            if report.failed is not None:
-                raise ViewFailed(*report.failed)
+        raise_what_failed(reports)
         changed: set[str] = set()
         returned: dict[str, list[str]] = {}
         connection = self._engine.connection
@@ -371,6 +374,20 @@ class Nobody:
         raise AssertionError("there are no tasks")
 
 
+def raise_what_failed(reports: Sequence[Report]) -> None:
+    """Raise what tasks report to have failed, if any has."""
+    for report in reports:
+        if report.broken is not None:
+            raise broken(*report.broken)
+        if report.unwritten is not None:
+            raise unwritten(report.unwritten)
+        if report.refused is not None:
+            code, message, hint = report.refused
+            raise UserError(code, message, hint=hint)
+        if report.failed is not None:
+            raise ViewFailed(*report.failed)
+
+
 def _write(path: str, pieces: Iterator[pa.Table]) -> None:
     """Write rows to a file of Arrow's."""
     first = next(pieces)
@@ -389,7 +406,7 @@ def _added_up(reports: Sequence[Report]) -> list[Change]:
     return [Change(*key, *one) for key, one in sorted(found.items())]
 
 
-def _clock(engine: Engine, schedule: Schedule, clock: dt.datetime) -> tuple[str, ...]:
+def clock_of(engine: Engine, schedule: Schedule, clock: dt.datetime) -> tuple[str, ...]:
     if not schedule.follows_clock:
         return ()
     before = engine.last_clock if engine.last_clock is not None else dt.datetime(1970, 1, 1)

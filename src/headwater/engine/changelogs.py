@@ -44,6 +44,12 @@ def keep_statement(relation: Relation, emitter: Emitter) -> str:
     return sql(exp.Insert(this=store_table(changes_of(relation.name)), expression=query))
 
 
+def keep_contents(relation: Relation, emitter: Emitter, epoch: int) -> str:
+    """Adds all that a view holds to the changes that are kept of it, as if it had come in an epoch."""
+    query = contents_query(relation, emitter, epoch)
+    return sql(exp.Insert(this=store_table(changes_of(relation.name)), expression=query))
+
+
 def _net_rows(relation: Relation, version: Version, emitter: Emitter) -> exp.Query:
     rows = bare(Scan(relation.name, "r", relation.fields, version))
     program = relation.program

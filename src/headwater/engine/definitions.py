@@ -15,10 +15,11 @@ from headwater.emit.layout import EPOCH, MULTIPLICITY, changes_of
 from headwater.emit.maintain import create_map, create_store, row_columns, stored_columns
 from headwater.emit.synchronise import create_waiting, first_rows, waiting_of
 from headwater.engine import faults, part_book
-from headwater.engine.changelogs import create_kept
+from headwater.engine.changelogs import create_kept, keep_contents
 from headwater.engine.dating import Coming
 from headwater.engine.engine import Engine, Epoch, undoing
 from headwater.engine.failures import NotPlanned, ViewFailed
+from headwater.engine.filling import Filling, fill, plan_filling
 from headwater.engine.parts import PartRound, PartStatements
 from headwater.engine.rebuild import Rebuild, current_maps, lost_stream, missed_stream, plan_rebuild
 from headwater.errors import UserError
@@ -164,21 +165,38 @@ def _create_view(engine: Engine, relation: Relation, made: Sequence[Relation], w
             after = after.with_changed(replace(stream, begins=engine.epoch))
         for name in wide.maps:  # nothing has come to them yet
             engine.drop_store(name)
-        there = engine.catalog.map_names - wide.maps.keys()
-        for one in relation.program.maps:
-            if one.name not in there:
-                engine.connection.execute(create_map(one))
         if relation.changes is not None:
             engine.connection.execute(create_kept(relation))
-        workspace = engine.workspace()
-        anew = {relation.name: replace(plan_rebuild(relation, after), empty=relation.changes is None)}
-        engine.flow(engine.schedule_for(after, net), workspace, engine.epoch, anew, net)
+        rebuild = replace(plan_rebuild(relation, after), empty=relation.changes is None)
+        in_tasks = _in_tasks(engine, made, wide, rebuild, net)
+        if isinstance(in_tasks, Filling):
+            fill(engine, relation.program, in_tasks, after)
+            if relation.changes is not None:
+                engine.connection.execute(keep_contents(relation, Emitter(after.grouped), engine.epoch))
+        else:
+            there = engine.catalog.map_names - wide.maps.keys()
+            for one in relation.program.maps:
+                if one.name not in there:
+                    engine.connection.execute(create_map(one))
+            anew = {relation.name: rebuild}
+            engine.flow(engine.schedule_for(after, net), engine.workspace(), engine.epoch, anew, net)
         faults.reach("view filled")
         engine.change_catalog(after)
     for name in wide.maps:
         engine.forget_store(name)
     engine.waiting.begin([new.name for new in made if new.policy is not None])
     engine.adopt(after)
+
+
+def _in_tasks(engine: Engine, made: Sequence[Relation], wide: Widened, rebuild: Rebuild, net: bool) -> Filling | str:
+    """How the maps of a new view are filled in tasks; or why that is done at home."""
+    if engine.away is None:
+        return "programs do not run in tasks"
+    if net:
+        return "it has failed in tasks, perhaps on rows that are never there together"
+    if made or wide.maps:
+        return "what it reads is made with it, or is stored otherwise from now on"
+    return plan_filling(engine, rebuild.program, rebuild.maps, rebuild.catalog)
 
 
 def _make_input(engine: Engine, relation: Relation, after: Catalog) -> None:
@@ -318,7 +336,12 @@ def replan(engine: Engine, relation: Relation, program: Program) -> None:
     after, new, stale = _needs(engine, relation, program)
     try:
         with engine.tracking(relation.name), engine.warehouse.cautious_planning():
-            _replan(engine, relation, after, new, stale)
+            try:
+                _replan(engine, relation, after, new, stale, in_tasks=engine.away is not None)
+            except ViewFailed:
+                if engine.away is None:
+                    raise
+                _replan(engine, relation, after, new, stale, in_tasks=False)
     except ViewFailed as failed:
         raise UserError(
             failed.code,
@@ -387,10 +410,12 @@ def _is_stored_otherwise(before: Program, after: Program) -> bool:
     return stored_columns(before.map(before.view)) != stored_columns(after.map(after.view))
 
 
-def _replan(engine: Engine, relation: Relation, after: Catalog, new: frozenset[str], stale: frozenset[str]) -> None:
+def _replan(
+    engine: Engine, relation: Relation, after: Catalog, new: frozenset[str], stale: frozenset[str], in_tasks: bool
+) -> None:
     """Make the new maps, fill the stale ones, and drop what nobody needs any more."""
     with engine.transaction(landed=lambda: engine.catalog.version >= after.version):
-        _make_maps(engine, relation, after, new, stale)
+        _make_maps(engine, relation, after, new, stale, in_tasks)
         gone = engine.catalog.map_names - after.map_names
         for name in gone:
             engine.drop_store(name)
@@ -408,11 +433,22 @@ def _replan(engine: Engine, relation: Relation, after: Catalog, new: frozenset[s
     engine.adopt(after)
 
 
-def _make_maps(engine: Engine, relation: Relation, after: Catalog, new: frozenset[str], stale: frozenset[str]) -> None:
+def _make_maps(
+    engine: Engine,
+    relation: Relation,
+    after: Catalog,
+    new: frozenset[str],
+    stale: frozenset[str],
+    in_tasks: bool = False,
+) -> None:
     """Make the maps that a view needs, and fill those that are not up to date, inside the caller's transaction."""
     program = next(one.program for one in after if one.folded == relation.folded)
     assert program is not None
     engine.warehouse.plan_quickly(False)
+    filling = plan_filling(engine, program, stale, after) if in_tasks else ""
+    if isinstance(filling, Filling):
+        fill(engine, program, filling, after)
+        return
     if relation.name in new:
         engine.drop_store(relation.name)
     for one in program.maps:

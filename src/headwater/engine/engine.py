@@ -143,7 +143,7 @@ class Building:
 
     Attributes:
         view: its name.
-        percent: how far the statement under way is.
+        percent: how far the statement under way is, or what is done in several steps.
         seconds: since it began.
     """
 
@@ -197,6 +197,8 @@ class Engine:
         self._touched: set[str] = set()
         self._emitted: Emitted = {}
         self._building: tuple[str, float] | None = None
+        #: How far that is, in percent, if it is done in several steps.
+        self.built: float | None = None
         self._took: dict[str, float] = {}
         try:
             self._start()
@@ -305,7 +307,10 @@ class Engine:
         if now is None:
             return None
         view, began = now
-        return Building(view, max(0.0, self.connection.query_progress()), time.monotonic() - began)
+        percent = self.built
+        if percent is None:
+            percent = max(0.0, self.connection.query_progress())
+        return Building(view, percent, time.monotonic() - began)
 
     @contextlib.contextmanager
     def tracking(self, view: str) -> Iterator[None]:
@@ -315,7 +320,7 @@ class Engine:
         try:
             yield
         finally:
-            self._building = None
+            self._building = self.built = None
             with contextlib.suppress(duckdb.Error):
                 self.connection.execute("RESET enable_progress_bar")
 

@@ -20,8 +20,8 @@ POINTS = (
     "consolidation committed",
     "parts deleted",
 )
-#: Those that only a warehouse passes whose programs run in tasks: of an epoch, of moving, and of putting segments
-#: together.
+#: Those that only a warehouse passes whose programs run in tasks: of an epoch, of moving, of putting segments together,
+#: and of filling a new view.
 AWAY_POINTS = (
     "tasks begin",
     "tasks done",
@@ -31,6 +31,8 @@ AWAY_POINTS = (
     "moved",
     "merge done",
     "merge listed",
+    "slice done",
+    "slices listed",
 )
 
 hook: Callable[[str], None] | None = None

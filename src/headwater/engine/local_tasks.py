@@ -40,6 +40,7 @@ class LocalRunner:
         #: Puts segments together, in whichever thread.
         self._merging: Worker | None = None
         self._merging_lock = threading.Lock()
+        self._lost = False
         self._merging_random = random.Random(f"merges {seed}")
 
     @property
@@ -64,8 +65,10 @@ class LocalRunner:
             for one in (one for share in shares for one in share):
                 if self._merging_random.random() < self._mishaps:
                     carry_out(self._merging, one)  # and once more, or never
-                    if self._merging_random.random() < 0.3:
+                    if not self._lost and self._merging_random.random() < 0.3:
+                        self._lost = True  # not twice in a row: who tries again gets there
                         raise UserError("HW479", "tasks were lost")
+            self._lost = False
             return [carry_out(self._merging, one) for share in shares for one in share]
 
     def stop_merges(self) -> None:

@@ -43,6 +43,7 @@ class Merge:
         attempt: a name that no other attempt has.
         memory: how many bytes the engine may take in a task's process; None for its own default.
         floor: parts before this one were deleted, of a relation with parts.
+        anew: the epoch and the generation of a copy that begins with these rows, whenever they were written.
     """
 
     copy: CopyPlan
@@ -52,6 +53,7 @@ class Merge:
     attempt: str = ""
     memory: int | None = None
     floor: int | None = None
+    anew: tuple[int, int] | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -119,10 +121,13 @@ def carry_out(mine: Worker, merge: Merge) -> Merged:
             other = other_than_listed(connection, files)  # else what was lost would not be missed any more
             if other is not None:
                 return Merged(merge.key, problem=f"{other[0]}: {other[1]}")
-            written = put_together(connection, copy, files, path, merge.floor)
+            epoch = merge.anew[0] if merge.anew is not None else None
+            written = put_together(connection, copy, files, path, merge.floor, epoch)
         size = storage.size_written(path)
         storage.settle()
     except (duckdb.Error, OSError, UserError) as error:
         return Merged(merge.key, problem=said(error))
     new = Segment(path, files[0].first, files[-1].last, written, size, files[-1].generation)
+    if merge.anew is not None:
+        new = Segment(path, 0, merge.anew[0], written, size, merge.anew[1])
     return Merged(merge.key, new)

@@ -137,7 +137,7 @@ class Merger:
         try:
             memory, runner = self._away.memory(), self._away.runner
             named = [replace(one, attempt=made.attempt, memory=memory) for one in merges]
-            for one in runner.run_merges(_shared_out(named, max(1, int(runner.places * SHARE)))):
+            for one in runner.run_merges(shared_out(named, max(1, int(runner.places * SHARE)))):
                 if one.segment is not None:
                     made.pairs.append((wanted[one.key], one.segment))
                 else:
@@ -221,7 +221,7 @@ def _batches(merges: Sequence[Merge]) -> Iterator[Sequence[Merge]]:
         yield batch
 
 
-def _shared_out(merges: Sequence[Merge], tasks: int) -> list[list[Merge]]:
+def shared_out(merges: Sequence[Merge], tasks: int) -> list[list[Merge]]:
     """What each task does: about as much as any other."""
     shares: list[list[Merge]] = [[] for _ in range(min(tasks, len(merges)))]
     for one in sorted(merges, key=lambda one: one.size, reverse=True):

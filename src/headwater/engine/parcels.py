@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
@@ -198,14 +198,18 @@ def divided(
     with connection.sql(f'SELECT {items}, {where} AS "#to" FROM {ship.table}').to_arrow_reader(most) as batches:
         for batch in batches:
             to = batch.column("#to").to_numpy()
-            rows = pa.Table.from_batches([batch]).drop_columns(["#to"])
-            if partitions > 1:
-                order = np.argsort(to, kind="stable")
-                to, rows = to[order], rows.take(pa.array(order))
-            bounds = [0, *(np.flatnonzero(np.diff(to)) + 1).tolist(), len(to)]
-            for start, end in pairwise(bounds):
-                if end > start:
-                    yield int(to[start]), rows.slice(start, end - start)
+            yield from apart(pa.Table.from_batches([batch]).drop_columns(["#to"]), to, partitions)
+
+
+def apart(rows: pa.Table, to: np.ndarray, partitions: int) -> Iterator[tuple[int, pa.Table]]:
+    """Rows by the partition that each goes to."""
+    if partitions > 1:
+        order = np.argsort(to, kind="stable")
+        to, rows = to[order], rows.take(pa.array(order))
+    bounds = [0, *(np.flatnonzero(np.diff(to)) + 1).tolist(), len(to)]
+    for start, end in pairwise(bounds):
+        if end > start:
+            yield int(to[start]), rows.slice(start, end - start)
 
 
 def _packed(rows: pa.Table) -> bytes:

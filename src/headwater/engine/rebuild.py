@@ -60,7 +60,7 @@ class Rebuild:
         definition, by_group = History(before, self.maps).told(one.definition)
         grouped = {name: how for name, how in self.catalog.grouped.items() if name not in by_group}
         missing = _not_kept(self.program, before)
-        return rebuild_statements(Map(one.name, _without(definition, missing)), Emitter(grouped, net))
+        return rebuild_statements(Map(one.name, without(definition, missing)), Emitter(grouped, net))
 
 
 def plan_rebuild(view: Relation, catalog: Catalog, all_maps: bool = False) -> Rebuild:
@@ -132,7 +132,7 @@ def _not_kept(program: Program, catalog: Catalog) -> frozenset[str]:
     return frozenset(one.name for one in inputs if one is not None and not catalog.keeps(one))
 
 
-def _without(node: Node, missing: frozenset[str]) -> Node:
+def without(node: Node, missing: frozenset[str]) -> Node:
     """The tree with the relations that are not stored read as empty."""
 
     def empty(one: Node) -> Node:

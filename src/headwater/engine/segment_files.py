@@ -22,10 +22,26 @@ WRITTEN = "FORMAT parquet, ROW_GROUP_SIZE_BYTES '8MB'"
 
 
 def put_together(
-    connection: duckdb.DuckDBPyConnection, copy: CopyPlan, files: Iterable[Segment], path: str, floor: int | None = None
+    connection: duckdb.DuckDBPyConnection,
+    copy: CopyPlan,
+    files: Iterable[Segment],
+    path: str,
+    floor: int | None = None,
+    epoch: int | None = None,
 ) -> int:
-    """Write what some segments of a copy add up to as one; returns its rows. Parts before `floor` are left out."""
+    """Write what some segments of a copy add up to as one; returns its rows.
+
+    Args:
+        connection: to read and write with.
+        copy: of which copy.
+        files: which segments.
+        path: of the new one.
+        floor: parts before this one are left out.
+        epoch: in which all rows count as having come; None for those in which they did.
+    """
     with added_up(connection, copy, files, floor) as query:
+        if epoch is not None:
+            query = f'SELECT * REPLACE (CAST({epoch} AS BIGINT) AS "{EPOCH}") FROM ({query}) AS anew'
         return copy_to(connection, f"{query}{order_by(copy)}", path)
 
 

@@ -29,6 +29,8 @@ _SCRATCH, _LOCK = "headwater-task-", "lock"
 ENGINES_SHARE, LEAST_MEMORY = 0.5, 64 << 20
 #: What stores take of the engine's memory at most; the rest is for statements, which can do with little: they spill.
 STORES_SHARE = 0.75
+#: What comes between the name of a warehouse's opening and that of a filling of new maps.
+FILLING = "+"
 _versions = itertools.count(1)
 
 #: Steps of DuckDB's optimiser that statements of an epoch are planned without. The first adds large stores up before
@@ -106,6 +108,8 @@ class Worker:
         if key in self.rooms:
             self.rooms.move_to_end(key)
             return self.rooms[key]
+        for other in [one for one in self.rooms if _was_filling(one, key)]:
+            self.forget(other)
         name = f"room{uuid.uuid4().hex}"
         connection = self.instance.cursor()
         connection.execute(f"ATTACH ':memory:' AS {name}")
@@ -132,6 +136,12 @@ class Worker:
                 return
             if key not in but:
                 self.forget(key)
+
+
+def _was_filling(room: tuple[object, ...], new: tuple[object, ...]) -> bool:
+    """Whether a room belongs to a filling that is over, as epochs of its warehouse make new ones."""
+    (folder, opening), (its_folder, its_opening) = new[:2], room[:2]
+    return folder == its_folder and str(its_opening).startswith(f"{opening}{FILLING}")
 
 
 def _fitting(memory: int) -> int:

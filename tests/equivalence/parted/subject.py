@@ -58,6 +58,8 @@ class Headwater:
             self._limits.enter_context(mock.patch("headwater.engine.merges.MOST_SEGMENTS", 3))
             self._limits.enter_context(mock.patch("headwater.engine.merges.STAGGERED", 2))
             self._limits.enter_context(mock.patch("headwater.engine.moving.FEW_BYTES", 0))
+            self._limits.enter_context(mock.patch("headwater.engine.filling.FEWEST_ROWS", 0))
+            self._limits.enter_context(mock.patch("headwater.engine.filling.SLICE_ROWS", 4))
         self._opened = itertools.count()
         #: Rolls for how many partitions there are.
         self._division = random.Random(case.seed)
