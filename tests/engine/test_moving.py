@@ -128,7 +128,9 @@ def unlisted(db: hw.Database, folder: Path) -> set[str]:
     """Files that count nowhere; those of before may still be read for a while."""
     assert db.engine.away is not None
     there = {str(one) for one in (folder / "away").rglob("*.parquet")}
-    return there - {one for found in every(db).values() for one in found} - {one for _, one in db.engine.away.files.spent}
+    return (
+        there - {one for found in every(db).values() for one in found} - {one for _, one in db.engine.away.files.spent}
+    )
 
 
 def test_partitions_are_altered_without_the_driver(

@@ -7,6 +7,7 @@ import logging
 import pickle
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 import headwater as hw
-from headwater.engine import faults, merges, spent_files
+from headwater.engine import faults, merges, moving, spent_files
 from headwater.engine.local_tasks import LocalRunner
 from headwater.project import load_project
 from headwater.store import remote_storage
@@ -80,7 +81,7 @@ def test_the_life_of_a_warehouse(
         assert root.startswith(f"{prefix}/headwater-")
         there = [one for one in server.listed(root) if one.endswith(".parquet")]
         assert len(there) < 7 * 3  # some were put together, and are gone
-        assert not list((folder / "away").rglob("*.parquet"))
+        assert not list((folder / "away" / "segments").rglob("*.parquet"))  # some may be on their way
     with opened(folder, server.options, placement=None, partitions=None) as db:  # where it is, is remembered
         assert db.status()["segments"] == root
         assert leftovers(db) == []
@@ -103,7 +104,7 @@ def test_the_life_of_a_warehouse(
         assert "segments" not in db.status() and list((folder / "away").rglob("*.parquet"))
     with opened(folder, server.options, prefix) as db:
         check(db, 11)
-        assert not list((folder / "away").rglob("*.parquet"))
+        assert not list((folder / "away" / "segments").rglob("*.parquet"))  # some may be on their way
     assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
 
 
@@ -290,6 +291,7 @@ def test_keys_are_written_nowhere(
         assert "something" not in str(db.status())
         stored = db.warehouse.reader().execute("SELECT string_agg(value, ' ') FROM hw.meta").fetchone()
         assert stored is not None and "something" not in stored[0]
+        held.finish()  # what the epoch has removed is gone
         assert not any(b"something" in server.files.cat_file(one) for one in server.listed(prefix))
     assert "something" not in caplog.text
     assert not any(b"something" in one.read_bytes() for one in (tmp_path / "w").rglob("*") if one.is_file())
@@ -313,7 +315,7 @@ def test_a_move_that_is_cut_short_leaves_nothing(tmp_path: Path, server: Server,
         assert server.listed(prefix) == [] and "segments" not in db.status()
         check(db, 1)
     with opened(tmp_path / "w", server.options, prefix) as db:  # now nothing comes in the way
-        assert not list((tmp_path / "w" / "away").rglob("*.parquet"))
+        assert not list((tmp_path / "w" / "away" / "segments").rglob("*.parquet"))
         check(db, 1)
 
 
@@ -330,3 +332,51 @@ def test_a_project_says_where(tmp_path: Path) -> None:
     (tmp_path / "headwater.toml").write_text('storage = "x"\n')
     with pytest.raises(hw.UserError, match="HW443"):
         load_project(tmp_path)
+
+
+def test_what_is_divided_anew_in_tasks(
+    tmp_path: Path, server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows go from partition to partition through files on the storage; nothing is brought home."""
+    monkeypatch.setattr(moving, "FEW_BYTES", 0)
+    monkeypatch.setattr(moving.Moving, "_source", None)
+    with opened(tmp_path / "w", server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 2)
+        for partitions in (3, 1, 5):
+            db.execute(f"ALTER WAREHOUSE SET PARTITIONS {partitions}")
+            check(db, 2)
+        fill(db, 2, 1)
+        check(db, 3)
+    with opened(tmp_path / "w", server.options, partitions=None) as db:
+        assert leftovers(db) == []
+        check(db, 3)
+
+
+def test_what_was_left_is_gone_before_anything_new_comes(
+    tmp_path: Path, server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders are removed beside other work: those of the last opening must not take this one's files with them."""
+    remove = remote_storage.Remote._remove_tree
+    come, gone = threading.Event(), threading.Event()
+
+    def late(self: remote_storage.Remote, folder: str) -> None:
+        if folder.endswith("/epochs"):
+            come.wait(1.0)
+        remove(self, folder)
+        if folder.endswith("/epochs"):
+            gone.set()
+
+    def reach(point: str) -> None:
+        if point == "tasks begin":
+            come.set()
+            assert gone.wait(10)
+
+    with opened(tmp_path / "w", server.options, prefix) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 1)
+    monkeypatch.setattr(remote_storage.Remote, "_remove_tree", late)
+    with opened(tmp_path / "w", server.options) as db:
+        monkeypatch.setattr(faults, "hook", reach)
+        fill(db, 1, 1)
+        check(db, 2)

@@ -9,7 +9,6 @@ written counts when the process that owns the warehouse has listed it: work may 
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,28 +132,29 @@ def carry_out(instance: duckdb.DuckDBPyConnection, move: Move) -> Moved:
         with instance.cursor() as connection:
             return _divide(connection, move) if isinstance(move, Division) else _gather(connection, move)
     except (duckdb.Error, OSError, UserError) as error:
+        reason = said(error)
         if is_full(error):
-            return Moved(move.number, unwritten=said(error))
+            return Moved(move.number, unwritten=reason)
         if isinstance(error, duckdb.Error) and isinstance(move, Division):
-            return Moved(move.number, broken=broken_one(move.segments, error), problem=said(error))
-        return Moved(move.number, problem=said(error))
+            return Moved(move.number, broken=broken_one(move.segments, error), problem=reason)
+        return Moved(move.number, problem=reason)
 
 
 def _divide(connection: duckdb.DuckDBPyConnection, move: Division) -> Moved:
     other = other_than_listed(connection, move.segments)  # else what was lost would not be missed any more
     if other is not None:
         return Moved(move.number, broken=other)
-    folder, files = f"{move.folder}/{move.number}-{uuid.uuid4().hex[:8]}", list[tuple[int, str, int]]()
-    with storage_of(folder).filling(folder) as here:
-        rooms = Path(here) / "rows"
-        with added_up(connection, move.copy, move.segments, move.floor) as query:
-            rows, found = divide(connection, move.copy, query, move.partitions, rooms)
-        for partition, paths in found.items():
-            for path in paths:  # side by side: a storage has no folders
-                name = f"{len(files)}.parquet"
-                files.append((partition, f"{folder}/{name}", os.stat(path).st_size))
-                os.rename(path, f"{here}/{name}")
-        shutil.rmtree(rooms, ignore_errors=True)
+    folder = f"{move.folder}/{move.number}-{uuid.uuid4().hex[:8]}"
+    with (
+        added_up(connection, move.copy, move.segments, move.floor) as query,
+        storage_of(folder).filling(folder) as here,
+    ):
+        rows, found = divide(connection, move.copy, query, move.partitions, Path(here))
+        files = [
+            (partition, f"{folder}{path[len(here) :]}", os.stat(path).st_size)
+            for partition, paths in found.items()
+            for path in paths
+        ]
     return Moved(move.number, rows, tuple(files))
 
 
@@ -162,8 +162,8 @@ def _gather(connection: duckdb.DuckDBPyConnection, move: Gathering) -> Moved:
     path = segment_path(move.folder, move.copy.name, move.partition, move.epoch, move.attempt)
     files = ", ".join(f"'{in_quotes(one)}'" for one in move.files)
     query = f"SELECT * FROM read_parquet([{files}], hive_partitioning = false)"
-    storage = storage_of(path)
     rows = copy_to(connection, f"{query}{order_by(move.copy)}", path)
+    storage = storage_of(path)
     size = storage.size_written(path)
     storage.settle()
     return Moved(move.number, rows, segment=Segment(path, 0, move.epoch, rows, size, move.generation))

@@ -72,6 +72,7 @@ class Moving:
         self._sizes: dict[str, float] = {}
         #: What was decided by, if the transaction under way decides anew.
         self._sizes_before: dict[str, float] | None = None
+        #: Which of its files may go, and when.
         self.files = SpentFiles(self.folder)
         #: What was known of rows that are not stored once each, of views of parts that the transaction brings home.
         self._multiple_before: dict[str, set[int]] = {}
@@ -282,13 +283,14 @@ class Moving:
             self._remove_others(attempt, found)
             return found
         finally:
-            storage_of(on_the_way).remove_tree(on_the_way)
+            storage_of(self.folder).remove_tree(on_the_way)
 
     def _remove_others(self, attempt: str, found: Mapping[str, Sequence[tuple[int, Segment]]]) -> None:
         """Remove segments of an attempt that nobody has reported: tasks may have been run twice."""
         reported = {one.path for there in found.values() for _, one in there}
         storage = storage_of(self.folder)
-        storage.remove([path for path in storage.segments(self.folder, attempt) if path not in reported])
+        others = [one for one in storage.segments(self.folder, attempt) if one not in reported]
+        storage.remove(one for one in others if one.split("/")[-3] in found)
 
     def _carried_out(self, moves: Sequence[Move], places: int, in_tasks: bool) -> list[Moved]:
         """Have work done; what could not be, because of a segment that cannot be read, says so."""

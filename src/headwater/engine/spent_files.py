@@ -18,7 +18,7 @@ from headwater.engine.parcels import RETURNED
 from headwater.engine.segment_files import attempt_of
 from headwater.engine.sending import SENDING
 from headwater.errors import UserError
-from headwater.store.storage import LOCAL, remove_files, storage_of
+from headwater.store.storage import LOCAL, finish, remove_files, storage_of
 
 #: Files that count no longer are removed after so many seconds: somebody may still read them.
 GRACE_SECONDS = 60.0
@@ -107,6 +107,7 @@ class SpentFiles:
         storage = storage_of(self._folder)
         for name in (EPOCHS, RETURNED, SENDING, PLANS):
             storage.remove_tree(f"{self._folder}/{name}")
+        finish(self._folder)  # what comes now must not go with it
         LOCAL.remove_tree(f"{storage.scratch(self._folder)}/{SENDING}")
 
     def _sweep(self, listed: Set[str], before: float | None) -> None:

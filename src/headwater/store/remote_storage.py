@@ -231,7 +231,8 @@ class Remote:
         here = self._make_here()
         try:
             yield here
-            self._at_once(lambda name: self._put(f"{here}/{name}", f"{folder}/{name}"), sorted(os.listdir(here)))
+            names = sorted(str(one.relative_to(here)) for one in Path(here).rglob("*") if one.is_file())
+            self._at_once(lambda name: self._put(f"{here}/{name}", f"{folder}/{name}"), names)
         finally:
             shutil.rmtree(here, ignore_errors=True)
 

@@ -261,10 +261,11 @@ def forget(path: str) -> None:
             one.forget()
 
 
-def finish(root: str) -> None:
-    """Wait until what is to be removed below a folder is."""
-    if root in _mounted:
-        _mounted[root].finish()
+def finish(path: str) -> None:
+    """Wait until what is to be removed is, of the storage where a path lies."""
+    for root, one in _mounted.items():
+        if path.startswith(root):
+            one.finish()
 
 
 def remove_files(paths: Iterable[str]) -> None:
