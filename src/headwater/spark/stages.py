@@ -124,7 +124,7 @@ class SparkRunner:
             context.setJobGroup(self._merges, "Headwater puts segments together")  # of this thread
             with workers_like_us(context):
                 means = means_of(shares[0][0].folder)
-                tasks = context.parallelize(shares, len(shares)).mapPartitions(_shares(means, carry_out))
+                tasks = context.parallelize(shares, len(shares)).mapPartitions(_put_together(means))
                 tasks._jrdd  # noqa: B018  see `_job`
             return list(tasks.collect())
         except (PySparkException, Py4JError) as error:
@@ -143,7 +143,7 @@ class SparkRunner:
         context = self.session.sparkContext
         with workers_like_us(context):
             means = means_of(shares[0][0].folder)
-            tasks = context.parallelize(shares, len(shares)).mapPartitions(_shares(means, _move))
+            tasks = context.parallelize(shares, len(shares)).mapPartitions(_move(means))
             tasks._jrdd  # noqa: B018  see `_job`
         return list(tasks.collect())
 
@@ -257,8 +257,12 @@ def _shares(
     return run
 
 
-def _move(mine: Worker, move: Move) -> Moved:
-    return moves.carry_out(mine.instance, move)
+def _put_together(means: Means | None) -> Callable[[Iterable[Sequence[Merge]]], Iterator[Merged]]:
+    return _shares(means, carry_out)
+
+
+def _move(means: Means | None) -> Callable[[Iterable[Sequence[Move]]], Iterator[Moved]]:
+    return _shares(means, lambda mine, one: moves.carry_out(mine.instance, one))
 
 
 def memory_of_task() -> int:
