@@ -69,7 +69,7 @@ def test_closing_cancels_the_job(
         time.sleep(120)
         yield from ()
 
-    monkeypatch.setattr(stages, "_put_together", slow)
+    monkeypatch.setattr(stages, "_put_together", lambda means: slow)
     with caplog.at_level(logging.WARNING, "headwater"):
         with opened(tmp_path / "w", "tasks", partitions=2) as db:
             db.execute(VIEWS)
