@@ -61,7 +61,7 @@ soak: $(VENV)/installed-dev ## Read and write at full load, checking that every 
 	@HEADWATER_SOAK_SECONDS=600 $(BIN)/python -m pytest -q tests/serve/test_snapshots.py
 
 cluster: $(VENV)/installed-dev ## Run programs in tasks on two executors, and kill these and the driver: make cluster KILLS=20
-	@$(BIN)/python -m tests.spark.cluster --epochs 30 --kills $(KILLS) --seeds 20
+	@$(BIN)/python -m tests.spark.cluster --epochs 30 --kills $(KILLS) --seeds 2
 	@$(BIN)/python -m tests.spark.kills --kills $(KILLS) --tasks
 
 cluster-seeds: $(VENV)/installed-dev ## Run the generators' fixed sets with programs in tasks on two executors

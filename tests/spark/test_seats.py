@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from headwater.engine.parcels import Parcel
-from headwater.spark.exchange import Exchange
+from headwater.spark import exchange
+from headwater.spark.exchange import Exchange, unpacked
 from headwater.spark.seats import Seats, executors_of
 
 
@@ -37,7 +39,8 @@ def test_more_partitions_are_shared_out() -> None:
 
 
 @pytest.mark.spark
-def test_every_task_is_told_by_every_other(spark: SparkSession) -> None:
+@pytest.mark.parametrize("most", [exchange.MOST_BYTES, 1])
+def test_every_task_is_told_by_every_other(spark: SparkSession, most: int, tmp_path: Path) -> None:
     def begin(nothing: object) -> object:
         from pyspark import TaskContext
 
@@ -51,14 +54,14 @@ def test_every_task_is_told_by_every_other(spark: SparkSession) -> None:
 
         context = TaskContext.get()
         assert context is not None
-        told = sorted(parcel.data for each, _ in came for parcel in each)  # type: ignore[attr-defined]
-        yield context.partitionId(), told
+        yield context.partitionId(), sorted(parcel.data for parcel in unpacked(came))  # type: ignore[arg-type]
 
     for seats in ((), ("executor_nowhere_7",) * 3):  # who cannot have a seat goes elsewhere
-        exchange = Exchange(spark.sparkContext, 3, seats)
-        found = dict(exchange.then(exchange.begin(begin), end).collect())  # type: ignore[arg-type]
+        made = Exchange(spark.sparkContext, 3, seats, most)
+        found = dict(made.then(made.begin(begin), end, str(tmp_path)).collect())  # type: ignore[arg-type]
         once = [b"0", b"1", b"2"]
         assert found == {0: once, 1: [], 2: sorted(once * 2)}
+    assert bool(list(tmp_path.iterdir())) is (most == 1)  # through files, if a task sends much
     assert executors_of(spark.sparkContext) == ()  # there is only the driver
 
 

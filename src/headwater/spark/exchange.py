@@ -6,15 +6,20 @@ prefers. Zipping takes as many records on both sides; that is so because every t
 next, whether it has something to say or not, and the list has as many for each.
 
 (`RDD.partitionBy` and `RDD.zip` of PySpark do the same by the same means, in other numbers of records.)
+
+A record is held whole in memory, by who sends it, by Spark and by who takes it. So where a task sends much, its records
+only say in which files the rest is.
 """
 
 from __future__ import annotations
 
 import pickle
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.engine.parcels import Parcel
+from headwater.store.storage import storage_of
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
@@ -25,20 +30,27 @@ Coming = Iterable[tuple[Sequence[Parcel], None]]
 Going = Iterator[Parcel]
 
 _NOTHING = pickle.dumps([None])
+#: What a task sends beyond so many bytes goes through files.
+MOST_BYTES = 32 << 20
+#: The level of a parcel that is none, but names a file with some.
+_FILE = -1
 
 
 class Exchange:
     """Stages of one job, all with as many tasks, and the seats of these."""
 
-    def __init__(self, context: SparkContext, partitions: int, seats: Sequence[str]) -> None:
+    def __init__(
+        self, context: SparkContext, partitions: int, seats: Sequence[str], most_bytes: int = MOST_BYTES
+    ) -> None:
         """Make it.
 
         Args:
             context: Spark's.
             partitions: how many tasks a stage has.
             seats: the place that each prefers; none if they prefer none.
+            most_bytes: what a task sends beyond that goes through files.
         """
-        self._context, self.partitions, self.seats = context, partitions, tuple(seats)
+        self._context, self.partitions, self.seats, self._most = context, partitions, tuple(seats), most_bytes
         self._first, self._next = self._list(1), self._list(partitions)
 
     def fits(self, context: SparkContext, partitions: int, seats: Sequence[str]) -> bool:
@@ -51,13 +63,19 @@ class Exchange:
 
         return RDD(self._first, self._context, _one_by_one()).mapPartitions(stage)
 
-    def then(self, sent: RDD[Any], stage: Callable[[Coming], Going]) -> RDD[Any]:
-        """The stage to whose tasks goes what those of another give."""
+    def then(self, sent: RDD[Any], stage: Callable[[Coming], Going], folder: str) -> RDD[Any]:
+        """The stage to whose tasks goes what those of another give.
+
+        Args:
+            sent: the other.
+            stage: what its tasks do.
+            folder: for files with what is much; it is there until the job is done.
+        """
         from pyspark import RDD
         from pyspark.serializers import PairDeserializer
 
         jvm: Any = self._context._jvm
-        records = sent.mapPartitionsWithIndex(_records(self.partitions), preservesPartitioning=True)
+        records = sent.mapPartitionsWithIndex(_records(self.partitions, folder, self._most), preservesPartitioning=True)
         records._bypass_serializer = True  # type: ignore[attr-defined]
         pairs = jvm.PairwiseRDD(records._jrdd.rdd()).asJavaPairRDD()
         shuffled = jvm.PythonRDD.valueOfPair(pairs.partitionBy(jvm.PythonPartitioner(self.partitions, id(self))))
@@ -85,18 +103,45 @@ def _one_by_one() -> Any:
     return BatchedSerializer(CPickleSerializer(), 1)  # type: ignore[no-untyped-call]
 
 
-def _records(partitions: int) -> Callable[[int, Iterable[Parcel]], Iterator[bytes]]:
+def _records(partitions: int, folder: str, most: int) -> Callable[[int, Iterable[Parcel]], Iterator[bytes]]:
     """Makes one record for each partition of what a task gives."""
 
     def records(_: int, given: Iterable[Parcel]) -> Iterator[bytes]:
         from pyspark.serializers import pack_long
 
         going: list[list[Parcel]] = [[] for _ in range(partitions)]
+        held = 0
         for parcel in given:
             going[parcel.partition].append(parcel)
+            held += len(parcel.data)
+            if held > most:
+                going = [_in_a_file(one, folder) for one in going]
+                held = 0
         for partition, parcels in enumerate(going):
             yield pack_long(partition)  # type: ignore[no-untyped-call]
             yield pickle.dumps([parcels], pickle.HIGHEST_PROTOCOL)
             parcels.clear()
 
     return records
+
+
+def _in_a_file(parcels: list[Parcel], folder: str) -> list[Parcel]:
+    """What is in memory of some parcels goes to a file."""
+    files = [one for one in parcels if one.level == _FILE]
+    if len(files) < len(parcels):
+        path = f"{folder}/{uuid.uuid4().hex}.parcels"
+        rest = [one for one in parcels if one.level != _FILE]
+        storage_of(path).write(path, pickle.dumps(rest, pickle.HIGHEST_PROTOCOL))
+        files.append(Parcel(_FILE, rest[0].partition, 0, "", path.encode(), ""))
+    return files
+
+
+def unpacked(came: Coming) -> Iterator[Parcel]:
+    """The parcels that have come to a task, those in files as well."""
+    for parcels, _ in came:
+        for parcel in parcels:
+            if parcel.level == _FILE:
+                path = parcel.data.decode()
+                yield from pickle.loads(storage_of(path).read(path))
+            else:
+                yield parcel

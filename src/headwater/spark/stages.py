@@ -26,7 +26,7 @@ from headwater.engine.parcels import Order
 from headwater.engine.room import run_task
 from headwater.engine.workers import Worker, let_it_last, load_plan, worker
 from headwater.errors import UserError
-from headwater.spark.exchange import Exchange, Going
+from headwater.spark.exchange import Exchange, Going, unpacked
 from headwater.spark.failures import reason_of
 from headwater.spark.seats import Seats, executors_of
 from headwater.store.storage import Means, means_of, mount, storage_of
@@ -153,7 +153,7 @@ class SparkRunner:
             exchange, means = self._exchange_on(context, partitions), means_of(order)
             sent = exchange.begin(_stage(plan, order, 1, means))
             for level in range(2, levels + 1):
-                sent = exchange.then(sent, _stage(plan, order, level, means))
+                sent = exchange.then(sent, _stage(plan, order, level, means), order.rpartition("/")[0])
             sent._jrdd  # noqa: B018  the last stage, too, takes Python's program from the context now
         return [parcel.data for parcel in sent.collect()]
 
@@ -232,7 +232,7 @@ def _stage(plan: str, order: str, level: int, means: Means | None) -> Callable[[
         told: Order = pickle.loads(storage_of(order).read(order))
         mine = worker(told.memory or memory_of_task())
         mount(means, mine.folder)
-        parcels = (parcel for each, _ in came for parcel in each) if level > 1 else ()
+        parcels = unpacked(came) if level > 1 else ()
         yield from run_task(mine, load_plan(plan, mine), told, level, context.partitionId(), parcels)
         for _ in came:
             pass  # Spark wants to be read to the end
