@@ -134,6 +134,8 @@ def _settle_away(
             _store(engine, _PARTITIONS, str(wanted))
         if wanted != before or place.moves:
             engine.away.repartition(wanted)
+        if place.moves:  # also what is the same in any number of partitions, and what suspended views have
+            engine.away.bring_home(engine.away.relations)
         engine.away.arrange(engine.catalog, engine.epoch)
         place.moved()
         faults.reach("moved")

@@ -433,3 +433,25 @@ def test_large_partitions_are_worked_on_one_by_one(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(moves, "MOST_BYTES", 25)
     segments = {n: (Segment(f"{n}", 0, 1, 1, 10, 1),) for n in range(10)}
     assert len(grouped(segments, 2)) == 4
+
+
+def test_a_subscriber_is_not_left_with_what_a_damaged_view_held(folder: Path, runner: Noting) -> None:
+    """What a view held when it was suspended is not known any more, so nobody can be told what has changed."""
+    with hw.Database(folder, placement="tasks", runner=runner, partitions=2) as db:
+        db.execute(
+            """
+            CREATE TABLE t (id INT PRIMARY KEY, v INT);
+            CREATE VIEW parts AS SELECT id, 100 div (v - 13) AS part FROM t;
+            INSERT INTO t VALUES (1, 1), (2, 2)
+            """
+        )
+        with db.subscribe("parts", timeout=0) as follower:
+            assert follower.so_far().num_rows == 2
+            db.execute("INSERT INTO t VALUES (3, 13); DELETE FROM t WHERE id IN (1, 3)")
+            for path in paths(db, "parts"):
+                Path(path).unlink()
+            with pytest.raises(hw.UserError, match="HW409"):
+                db.execute("REFRESH parts")
+            assert follower.so_far().num_rows == 0
+        db.execute("REFRESH parts")
+        assert rows(db, "parts") == [(2, -9)]

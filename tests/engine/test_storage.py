@@ -380,3 +380,109 @@ def test_what_was_left_is_gone_before_anything_new_comes(
         monkeypatch.setattr(faults, "hook", reach)
         fill(db, 1, 1)
         check(db, 2)
+
+
+@pytest.mark.parametrize("elsewhere", ["{folder}/other", "memory://moved/{name}"])
+def test_everything_moves(tmp_path: Path, elsewhere: str) -> None:
+    """Also what lies everywhere or in one place, and what a view held when it was suspended."""
+    folder, place = tmp_path / "w", elsewhere.format(folder=tmp_path, name=tmp_path.name)
+    views = ("by_a", "best", "pairs", "total", "halves")
+    with opened(folder, None) as db:
+        db.execute(
+            """
+            CREATE TABLE t (a INT, b INT);
+            CREATE VIEW by_a AS SELECT a, sum(b) AS b FROM t GROUP BY a;
+            CREATE VIEW best AS SELECT a, b FROM by_a ORDER BY b DESC LIMIT 2;
+            CREATE VIEW pairs AS SELECT x.a, y.a AS other FROM by_a x JOIN by_a y ON x.b < y.b;
+            CREATE VIEW total AS SELECT sum(b) AS b FROM t;
+            CREATE VIEW halves AS SELECT a, sum(100 / (b - 13)) AS half FROM t GROUP BY a;
+            INSERT INTO t VALUES (1, 1), (2, 2), (1, 3), (4, 4);
+            INSERT INTO t VALUES (1, 13)
+            """
+        )
+        held = {one: sorted(map(str, db.query(f"SELECT * FROM {one}").to_pylist())) for one in views}
+    for where in (place, f"{place}2", str(tmp_path / "last")):
+        with opened(folder, None, where) as db:
+            now = {one: sorted(map(str, db.query(f"SELECT * FROM {one}").to_pylist())) for one in views}
+            assert now == held
+            assert db.engine.away is not None
+            segments = db.engine.away.segments
+            roots = {path for copy in segments.relations for path in segments.paths(copy)}
+            assert roots and all(one.startswith(f"{where}/") for one in roots)
+            db.execute("INSERT INTO t VALUES (5, 50); DELETE FROM t WHERE a = 5")
+            assert all("/plans/" in one for one in leftovers(db))
+    with opened(folder, None) as db:
+        db.execute("DELETE FROM t WHERE b = 13; REFRESH halves")
+        asked = "SELECT a, sum(100 / (b - 13)) AS half FROM t GROUP BY a"
+        assert db.query("SELECT * FROM halves ORDER BY a") == db.query(f"{asked} ORDER BY a", views=False)
+
+
+@pytest.mark.parametrize("place", ["{folder}/other", "memory://nested/{name}"])
+def test_the_place_that_status_shows_is_the_place(tmp_path: Path, place: str) -> None:
+    folder, place = tmp_path / "w", place.format(folder=tmp_path, name=tmp_path.name)
+    with opened(folder, None, place) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 2)
+        shown = str(db.status()["segments"])
+    with opened(folder, None, shown) as db:
+        assert db.status()["segments"] == shown
+        check(db, 2)
+    with pytest.raises(hw.UserError, match="HW433"):
+        opened(folder, None, f"{shown}/below")
+    with opened(folder, None) as db:
+        assert db.status()["segments"] == shown
+        check(db, 2)
+
+
+@pytest.mark.parametrize("below", ["away", "away/segments", "away/sending"])
+def test_no_place_is_in_a_folder_that_goes(tmp_path: Path, below: str) -> None:
+    folder = tmp_path / "w"
+    with opened(folder, None) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 2)
+    with pytest.raises(hw.UserError, match="HW433"):
+        opened(folder, None, str(folder / below))
+    with opened(folder, None) as db:
+        check(db, 2)
+
+
+def test_a_folder_with_a_space_in_its_name_is_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "my project"
+    here.mkdir()
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my" / "thesis").write_text("dear")
+    monkeypatch.chdir(here)
+    (here / "segments").write_text("no folder")
+    with pytest.raises(hw.UserError, match="HW433"):
+        opened(tmp_path / "w", None, "segments")
+    with opened(tmp_path / "w", None) as db:
+        db.execute(VIEWS)
+        fill(db, 0, 2)
+    assert (tmp_path / "my" / "thesis").exists()
+    (here / "segments").unlink()
+    with opened(tmp_path / "w", None, "segments") as db:
+        check(db, 2)
+    with opened(tmp_path / "w", None) as db:
+        check(db, 2)
+    with opened(tmp_path / "w", None, placement="inline", partitions=None) as db:
+        check(db, 2)
+    assert list((here / "segments").iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["s3://", "s3:///", "s3://lake//x", "memory://"])
+def test_addresses_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(hw.UserError, match="HW433"):
+        opened(tmp_path / "w", None, place).close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["{folder}/other", "memory://others/{name}"])
+def test_another_warehouses_folder_is_no_place(tmp_path: Path, place: str) -> None:
+    place = place.format(folder=tmp_path, name=tmp_path.name)
+    with opened(tmp_path / "one", None, place) as db:
+        db.execute(VIEWS)
+        shown = str(db.status()["segments"])
+    for other in (shown, f"{shown}/segments"):
+        with pytest.raises(hw.UserError, match="HW433"):
+            opened(tmp_path / "two", None, other)

@@ -28,6 +28,8 @@ log = logging.getLogger("headwater")
 #: In the warehouse's file: where segments lie, if not in its folder; folders to be removed; tokens that are ours.
 _ROOT, _LEFT, _TOKENS = "segments", "segments left", "segments owner"
 _OWNER = "owner"
+#: Between folders: they may have spaces in their names.
+_LINE = "\n"
 
 
 class Place:
@@ -45,7 +47,7 @@ class Place:
         self._stored = _stored(engine, _ROOT)
         #: Where they lie.
         self.root = self._stored or beside
-        self._left = (_stored(engine, _LEFT) or "").split()
+        self._left = (_stored(engine, _LEFT) or "").splitlines()
         self._mounted: set[str] = set()
 
     def move(self, wanted: str | None) -> None:
@@ -56,8 +58,15 @@ class Place:
                 it.
         """
         place = normal(wanted) if wanted is not None else None
+        stays = place is None or (self._stored is not None and place in (self._stored, _above(self._stored)))
+        if place is not None and not stays:
+            if re.search(rf"/{re.escape(ELSEWHERE)}[0-9a-f]{{12}}(/|$)", place):
+                raise _no_place(place, "it is the folder of another warehouse; what it is in can be shared")
+            for one in (self._beside, *self._left, *([self._stored] if self._stored is not None else [])):
+                if f"{place}/".startswith(f"{one}/"):  # it would go with what is in it
+                    raise _no_place(place, f"choose one outside of {one}, which is removed when segments move")
         self._mount(self.root)
-        if place is None or (self._stored is not None and self._stored.rpartition("/")[0] == place):
+        if stays:
             if self._stored is not None:
                 self._claim()
             return
@@ -90,7 +99,7 @@ class Place:
         token = uuid.uuid4().hex
         with self._engine.transaction():  # first, so that a kill leaves us with a token that is there
             _store(self._engine, _TOKENS, " ".join([*known[-2:], *([there] if there else []), token]))
-            _store(self._engine, _LEFT, " ".join(self._left) or None)
+            _store(self._engine, _LEFT, _LINE.join(self._left) or None)
         try:
             storage.write(owner, token.encode())
         except OSError as error:
@@ -127,7 +136,7 @@ class Place:
             left = [one for one in self._left if one != self.root]
             self._left = [*left, *([self._stored] if self._stored is not None else [])]
             _store(self._engine, _ROOT, self.root)
-            _store(self._engine, _LEFT, " ".join(self._left) or None)
+            _store(self._engine, _LEFT, _LINE.join(self._left) or None)
 
     def come_home(self) -> None:
         """Nothing lies away any more, inside the transaction that says so."""
@@ -135,7 +144,7 @@ class Place:
             self._left.append(self._stored)
             _store(self._engine, _ROOT, None)
             _store(self._engine, _TOKENS, None)
-            _store(self._engine, _LEFT, " ".join(self._left))
+            _store(self._engine, _LEFT, _LINE.join(self._left))
 
     def clear(self) -> None:
         """Remove folders that were left, as far as they can be reached."""
@@ -152,7 +161,7 @@ class Place:
         if there != self._left:
             self._left = there
             with self._engine.transaction():
-                _store(self._engine, _LEFT, " ".join(there) or None)
+                _store(self._engine, _LEFT, _LINE.join(there) or None)
 
 
 def normal(place: str) -> str:
@@ -165,13 +174,25 @@ def normal(place: str) -> str:
         raise _no_place(place, "give a folder, or the address of one, such as s3://bucket/prefix, without spaces")
     place = place.removeprefix("file://")
     if not is_remote(place):
-        return str(Path(place).expanduser().resolve())
+        found = str(Path(place).expanduser().resolve())
+        if len(found.splitlines()) > 1:
+            raise _no_place(found, "choose a folder with another name")
+        return found
     if re.search(r"://[^/]*:[^/]*@", place):
         hidden = re.sub(r"://[^/]*@", "://", place)
         raise _no_place(hidden, "give the password with the storage options: the place itself is written down")
     if re.search(r"""['"*?\[\]]""", place):
         raise _no_place(place, "leave out quotes, and what stands for other characters")
-    return place.rstrip("/")
+    protocol, _, folder = place.partition("://")
+    folder = folder.rstrip("/")
+    if not folder or "//" in folder:
+        raise _no_place(place, "give a bucket, and what comes before the names of all segments: s3://bucket/prefix")
+    return f"{protocol}://{folder}"
+
+
+def _above(root: str) -> str:
+    """Where somebody said that segments are to lie."""
+    return root.rpartition("/")[0]
 
 
 def _no_place(place: object, hint: str) -> UserError:

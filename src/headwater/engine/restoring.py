@@ -153,7 +153,8 @@ def _check(engine: Engine, view: Relation, after: Catalog, lost: set[str]) -> No
     before = engine.catalog.find(view.name)
     if before is None or not before.suspended or view.name not in lost:
         return
-    if view.changes is not None or any(view.name in one.reads for one in after):
+    followed = view.changes is not None or view.name in engine.hub.wanted
+    if followed or any(view.name in one.reads for one in after):
         raise _beyond(view, "nobody knows any more what it held when it was suspended")
 
 
