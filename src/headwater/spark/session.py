@@ -41,6 +41,9 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.fileSource.log.cleanupDelay": "10s",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A task prefers an executor (`seats.py`), which may be busy with putting segments together: three seconds, Spark's
+    # own, for each level of an epoch are more than it takes another one to read what it lacks.
+    "spark.locality.wait": "500ms",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.warehouse.dir": "file:/nonexistent/headwater-uses-no-tables",
