@@ -89,7 +89,7 @@ def connect(
     Returns:
         The warehouse; or, while another process has it open, a connection to that process with the same methods.
     """
-    check_arguments(placement, partitions, segments)
+    check_arguments(placement, partitions, segments, storage)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:

@@ -83,7 +83,7 @@ class Database:
         storage: Mapping[str, object] | None = None,
         runner: Runner | None = None,
     ) -> None:
-        check_arguments(placement, partitions, segments)
+        check_arguments(placement, partitions, segments, storage)
         #: Where programs run; where they did the last time, if nobody says.
         self.placement = placement
         self._parts = parts = contextlib.ExitStack()

@@ -32,7 +32,12 @@ MOST_PARTITIONS = 10_000
 _PLACEMENT, _PARTITIONS = "placement", "partitions"
 
 
-def check_arguments(placement: str | None, partitions: int | None, segments: str | None = None) -> None:
+def check_arguments(
+    placement: str | None,
+    partitions: int | None,
+    segments: str | None = None,
+    storage: Mapping[str, object] | None = None,
+) -> None:
     """Refuse a placement that there is not, and what does not go with the one that is asked for.
 
     Raises:
@@ -53,6 +58,12 @@ def check_arguments(placement: str | None, partitions: int | None, segments: str
         if placement in ("inline", "driver"):
             raise _undivided("segments")
         normal(segments)
+    if storage is not None and not (isinstance(storage, Mapping) and all(isinstance(one, str) for one in storage)):
+        raise UserError(
+            "HW433",
+            f"a storage is not reached by a {type(storage).__name__}",
+            hint="give options by name, such as storage={'key': '...', 'secret': '...'}",
+        )
 
 
 def settle_in(

@@ -43,10 +43,14 @@ if TYPE_CHECKING:
 
 def relation_facts(db: Database, relation: Relation) -> dict[str, object]:
     """What status says of a relation."""
-    facts: dict[str, object] = {"name": relation.name, "kind": relation.kind.value}
-    facts["rows"] = (
-        count_rows(db.warehouse, relation, db.engine.catalog.grouped) if db.engine.catalog.keeps(relation) else None
-    )
+    facts: dict[str, object] = {"name": relation.name, "kind": relation.kind.value, "rows": None}
+    if db.engine.catalog.keeps(relation):
+        try:
+            facts["rows"] = count_rows(db.warehouse, relation, db.engine.catalog.grouped)
+        except UserError as error:
+            if error.code != "HW409":
+                raise
+            facts["damaged"] = error.message  # of the others all can be told
     if relation.source is not None:
         facts["source"] = str(relation.source) if relation.has_feed else "the clock"
     if relation.has_feed or relation.is_keyed_stream:

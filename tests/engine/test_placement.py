@@ -323,6 +323,9 @@ def test_a_damaged_segment_is_named_and_made_anew(
         with pytest.raises(hw.UserError, match="HW409") as raised:
             rows(db, "by_shop")
         assert "by-shop-by" in raised.value.message or damage is garble  # DuckDB does not say where it was
+        facts = {one["name"]: one for one in db.status()["relations"]}
+        assert facts["by_shop"]["rows"] is None and "cannot be read" in facts["by_shop"]["damaged"]
+        assert facts["by_city"]["rows"] and "damaged" not in facts["by_city"]
         with pytest.raises(hw.UserError, match="HW409"):
             db.execute("INSERT INTO sale VALUES (900, 'a', 1), (901, 'b', 1), (902, 'c', 1)")
         assert db.engine.epoch == expected[""]

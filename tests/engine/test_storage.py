@@ -486,3 +486,19 @@ def test_another_warehouses_folder_is_no_place(tmp_path: Path, place: str) -> No
     for other in (shown, f"{shown}/segments"):
         with pytest.raises(hw.UserError, match="HW433"):
             opened(tmp_path / "two", None, other)
+
+
+@pytest.mark.parametrize("storage", ["key", ["key"], {1: "key"}])
+def test_what_is_no_option_of_a_storage(tmp_path: Path, storage: object) -> None:
+    for connect in (hw.connect, hw.Database):
+        with pytest.raises(hw.UserError, match="HW433"):
+            connect(tmp_path / "w", placement="tasks", storage=storage)  # type: ignore[arg-type]
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_folder_may_be_a_path(tmp_path: Path) -> None:
+    with hw.Database(tmp_path / "w", placement="tasks", runner=LocalRunner(1), segments=tmp_path / "there") as db:  # type: ignore[arg-type]
+        db.execute(VIEWS)
+        fill(db, 0, 1)
+        check(db, 1)
+    assert list((tmp_path / "there").rglob("*.parquet"))

@@ -170,6 +170,7 @@ def normal(place: str) -> str:
     Raises:
         UserError: HW433, it cannot be one.
     """
+    place = str(place) if isinstance(place, Path) else place
     if not isinstance(place, str) or not place.strip() or re.search(r"\s", place):
         raise _no_place(place, "give a folder, or the address of one, such as s3://bucket/prefix, without spaces")
     place = place.removeprefix("file://")
