@@ -13,6 +13,7 @@ from headwater.engine.parcels import Parcel
 from headwater.spark import exchange
 from headwater.spark.exchange import Exchange, unpacked
 from headwater.spark.seats import Seats, executors_of
+from headwater.spark.stages import workers_like_us
 
 
 def test_partitions_stay_where_they_are() -> None:
@@ -58,7 +59,8 @@ def test_every_task_is_told_by_every_other(spark: SparkSession, most: int, tmp_p
 
     for seats in ((), ("executor_nowhere_7",) * 3):  # who cannot have a seat goes elsewhere
         made = Exchange(spark.sparkContext, 3, seats, most)
-        found = dict(made.then(made.begin(begin), end, str(tmp_path)).collect())  # type: ignore[arg-type]
+        with workers_like_us(spark.sparkContext):
+            found = dict(made.then(made.begin(begin), end, str(tmp_path)).collect())  # type: ignore[arg-type]
         once = [b"0", b"1", b"2"]
         assert found == {0: once, 1: [], 2: sorted(once * 2)}
     assert bool(list(tmp_path.iterdir())) is (most == 1)  # through files, if a task sends much
