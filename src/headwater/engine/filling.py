@@ -36,7 +36,7 @@ from headwater.engine.engine import Engine
 from headwater.engine.failures import ViewFailed, is_full, is_value_error, translate, unwritten
 from headwater.engine.history import History
 from headwater.engine.merges import Merge, Merged
-from headwater.engine.merging import shared_out
+from headwater.engine.moves import shared_out
 from headwater.engine.parcels import BATCH_ROWS, Feed, Order, Report, apart
 from headwater.engine.placing import Placing
 from headwater.engine.rebuild import without
@@ -377,7 +377,7 @@ class _Work:
         return found
 
     def _merged(self, merges: Sequence[Merge]) -> list[Merged]:
-        shares = shared_out(merges, max(1, self._away.runner.places))
+        shares = shared_out(merges, lambda one: one.size, max(1, self._away.runner.places))
         for left in reversed(range(MOST_RUNS)):
             try:
                 # Spark knows by the thread what is done beside epochs, and may be given up; this must not be ours.

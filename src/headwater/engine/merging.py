@@ -19,6 +19,7 @@ from headwater.engine import faults
 from headwater.engine.away import Away
 from headwater.engine.engine import Engine
 from headwater.engine.merges import Merge, first_due
+from headwater.engine.moves import shared_out
 from headwater.engine.tasks import CopyPlan
 from headwater.errors import HeadwaterError
 from headwater.store.segments import Segment
@@ -137,7 +138,7 @@ class Merger:
         try:
             memory, runner = self._away.memory(), self._away.runner
             named = [replace(one, attempt=made.attempt, memory=memory) for one in merges]
-            for one in runner.run_merges(shared_out(named, max(1, int(runner.places * SHARE)))):
+            for one in runner.run_merges(shared_out(named, lambda one: one.size, max(1, int(runner.places * SHARE)))):
                 if one.segment is not None:
                     made.pairs.append((wanted[one.key], one.segment))
                 else:
@@ -219,14 +220,6 @@ def _batches(merges: Sequence[Merge]) -> Iterator[Sequence[Merge]]:
         batch.append(one)
     if batch:
         yield batch
-
-
-def shared_out(merges: Sequence[Merge], tasks: int) -> list[list[Merge]]:
-    """What each task does: about as much as any other."""
-    shares: list[list[Merge]] = [[] for _ in range(min(tasks, len(merges)))]
-    for one in sorted(merges, key=lambda one: one.size, reverse=True):
-        min(shares, key=lambda share: sum(each.size for each in share)).append(one)
-    return [share for share in shares if share]
 
 
 def _said(error: Exception) -> str:
