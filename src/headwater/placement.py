@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from headwater.engine import faults
 from headwater.engine.away import FOLDER, Away, Runner, bring_all_home
 from headwater.engine.engine import Engine
-from headwater.engine.places import Place, normal
+from headwater.engine.places import Place, normal, store, stored
 from headwater.engine.relocating import relocate
 from headwater.errors import NotSupported, UserError
 from headwater.store.storage import SEGMENTS
@@ -89,7 +89,7 @@ def settle_in(
     engine = database.engine
     with engine.lock:
         if database.placement is None:
-            database.placement = _stored(engine, _PLACEMENT) or "inline"
+            database.placement = stored(engine, _PLACEMENT) or "inline"
         for what, given in (("partitions", partitions), ("segments", segments)):
             if given is not None and database.placement != "tasks":
                 raise _undivided(what)
@@ -109,12 +109,12 @@ def settle_in(
 
 
 def _settle_home(engine: Engine, place: Place, folder: Path) -> None:
-    if _stored(engine, _PLACEMENT) is not None:
+    if stored(engine, _PLACEMENT) is not None:
         place.move(None)
         with engine.transaction():
             relocate(engine.connection, folder)
             bring_all_home(engine, place.root)
-            _store(engine, _PLACEMENT, None)
+            store(engine, _PLACEMENT, None)
             place.come_home()
             faults.reach("moved")
     shutil.rmtree(folder, ignore_errors=True)  # also what was left of moving away, if that was cut short
@@ -135,14 +135,14 @@ def _settle_away(
     wanted = partitions or before or (on_spark.cores if on_spark is not None else 2)
     with engine.transaction():
         relocate(engine.connection, folder)
-        _store(engine, _PLACEMENT, "tasks")
+        store(engine, _PLACEMENT, "tasks")
         if on_spark is not None:
             engine.away = Away(engine, on_spark.runner(), before or wanted, place.root, on_spark.memory)
         else:
             assert runner is not None
             engine.away = Away(engine, runner, before or wanted, place.root)
         if wanted != before:
-            _store(engine, _PARTITIONS, str(wanted))
+            store(engine, _PARTITIONS, str(wanted))
         if wanted != before or place.moves:
             engine.away.repartition(wanted)
         if place.moves:  # also what is the same in any number of partitions, and what suspended views have
@@ -165,7 +165,7 @@ def set_partitions(engine: Engine, partitions: int) -> None:
         before = engine.away.partitions
         try:
             with engine.transaction():
-                _store(engine, _PARTITIONS, str(partitions))
+                store(engine, _PARTITIONS, str(partitions))
                 engine.away.repartition(partitions)
                 engine.away.arrange(engine.catalog, engine.epoch)
                 faults.reach("moved")
@@ -176,19 +176,8 @@ def set_partitions(engine: Engine, partitions: int) -> None:
 
 def stored_partitions(engine: Engine) -> int | None:
     """Into how many parts maps are divided; None if that was never decided."""
-    found = _stored(engine, _PARTITIONS)
+    found = stored(engine, _PARTITIONS)
     return int(found) if found is not None else None
-
-
-def _stored(engine: Engine, key: str) -> str | None:
-    found = engine.connection.execute("SELECT value FROM hw.meta WHERE key = ?", [key]).fetchone()
-    return found[0] if found else None
-
-
-def _store(engine: Engine, key: str, value: str | None) -> None:
-    engine.connection.execute("DELETE FROM hw.meta WHERE key = ?", [key])
-    if value is not None:
-        engine.connection.execute("INSERT INTO hw.meta VALUES (?, ?)", [key, value])
 
 
 def _check(partitions: int) -> None:

@@ -44,10 +44,10 @@ class Place:
             options: how storages are reached.
         """
         self._engine, self._beside, self._options = engine, beside, options
-        self._stored = _stored(engine, _ROOT)
+        self._stored = stored(engine, _ROOT)
         #: Where they lie.
         self.root = self._stored or beside
-        self._left = (_stored(engine, _LEFT) or "").splitlines()
+        self._left = (stored(engine, _LEFT) or "").splitlines()
         self._mounted: set[str] = set()
 
     def move(self, wanted: str | None) -> None:
@@ -80,7 +80,7 @@ class Place:
 
     def _claim(self, new: bool = False) -> None:
         """Make sure that nobody else has the place, and let nobody else have it."""
-        owner, known = f"{self.root}/{_OWNER}", (_stored(self._engine, _TOKENS) or "").split()
+        owner, known = f"{self.root}/{_OWNER}", (stored(self._engine, _TOKENS) or "").split()
         storage = storage_of(self.root)
         there = None
         if not new:
@@ -98,8 +98,8 @@ class Place:
             )
         token = uuid.uuid4().hex
         with self._engine.transaction():  # first, so that a kill leaves us with a token that is there
-            _store(self._engine, _TOKENS, " ".join([*known[-2:], *([there] if there else []), token]))
-            _store(self._engine, _LEFT, _LINE.join(self._left) or None)
+            store(self._engine, _TOKENS, " ".join([*known[-2:], *([there] if there else []), token]))
+            store(self._engine, _LEFT, _LINE.join(self._left) or None)
         try:
             storage.write(owner, token.encode())
         except OSError as error:
@@ -135,16 +135,16 @@ class Place:
         if self.moves:
             left = [one for one in self._left if one != self.root]
             self._left = [*left, *([self._stored] if self._stored is not None else [])]
-            _store(self._engine, _ROOT, self.root)
-            _store(self._engine, _LEFT, _LINE.join(self._left) or None)
+            store(self._engine, _ROOT, self.root)
+            store(self._engine, _LEFT, _LINE.join(self._left) or None)
 
     def come_home(self) -> None:
         """Nothing lies away any more, inside the transaction that says so."""
         if self._stored is not None:
             self._left.append(self._stored)
-            _store(self._engine, _ROOT, None)
-            _store(self._engine, _TOKENS, None)
-            _store(self._engine, _LEFT, _LINE.join(self._left))
+            store(self._engine, _ROOT, None)
+            store(self._engine, _TOKENS, None)
+            store(self._engine, _LEFT, _LINE.join(self._left))
 
     def clear(self) -> None:
         """Remove folders that were left, as far as they can be reached."""
@@ -161,7 +161,7 @@ class Place:
         if there != self._left:
             self._left = there
             with self._engine.transaction():
-                _store(self._engine, _LEFT, _LINE.join(there) or None)
+                store(self._engine, _LEFT, _LINE.join(there) or None)
 
 
 def normal(place: str) -> str:
@@ -205,12 +205,14 @@ def _unusable(root: str, error: OSError) -> UserError:
     return UserError("HW433", f"{root} cannot be used for segments: {error}", hint=hint)
 
 
-def _stored(engine: Engine, key: str) -> str | None:
+def stored(engine: Engine, key: str) -> str | None:
+    """What the warehouse remembers under a name."""
     found = engine.connection.execute("SELECT value FROM hw.meta WHERE key = ?", [key]).fetchone()
     return found[0] if found else None
 
 
-def _store(engine: Engine, key: str, value: str | None) -> None:
+def store(engine: Engine, key: str, value: str | None) -> None:
+    """Let the warehouse remember something under a name, or nothing any more, inside the caller's transaction."""
     engine.connection.execute("DELETE FROM hw.meta WHERE key = ?", [key])
     if value is not None:
         engine.connection.execute("INSERT INTO hw.meta VALUES (?, ?)", [key, value])
